@@ -65,7 +65,7 @@ export const loginTokenEntry = z.object({
   createdAt: timestamp,
   lastUsedAt: timestamp.nullable(),
   expiresAt: timestamp.nullable(),
-  /** Whether it is the token of this very call. */
+  /** True: the entry is the token of this very call. */
   isCurrent: z.boolean(),
 })
 export type LoginTokenEntry = z.infer<typeof loginTokenEntry>

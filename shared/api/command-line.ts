@@ -69,7 +69,7 @@ function textOf(value: unknown): string {
   return text.length <= longestValue ? text : `${text.slice(0, longestValue)}…`
 }
 
-/** As a shell reads it. */
+/** Quotes the text for a shell. */
 const quoted = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 

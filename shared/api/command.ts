@@ -14,7 +14,7 @@ export interface CommandSpec {
   example: string
   /** Prints these fields of the reply as text instead of the whole as JSON. */
   print?: { stdout: string; stderr?: string }
-  /** With several values of the variadic positional, this list route is called with them as `ids`. */
+  /** The list route that is called with `ids` where the variadic positional has several values. */
   batch?: string
   /** The command makes more than one call; a flow written by hand uses this route. */
   flow?: true
@@ -31,7 +31,7 @@ export interface PositionalSpec {
   /** May be left out; nothing is sent then. */
   isOptional?: true
   variadic?: boolean
-  /** This word means null. */
+  /** The word for which null is sent. */
   nullWord?: string
 }
 
@@ -52,7 +52,7 @@ export interface FlagOverride {
   /** The word for which null is sent. */
   nullWord?: string
   description?: string
-  /** When the flag is left out, the command takes this machine's device, or the workspace of the login. */
+  /** The source of the value when the flag is left out: this machine's device, or the workspace of the login. */
   fallback?: Fallback
   /** The value when the flag is given without one. */
   bare?: unknown
@@ -60,7 +60,7 @@ export interface FlagOverride {
 
 /** A flag as the command line reads it: the override, completed from the schema of its target. */
 export interface CommandFlag extends FlagOverride {
-  /** Without the dashes. */
+  /** The name without the dashes. */
   name: string
   target: string | null
   kind: FlagKind

@@ -16,7 +16,7 @@ export const connectionLimits = {
   /** Characters of one field of a key. A key has at most `fields` of them. */
   fieldValue: 8_192,
   fields: 20,
-  /** How long a person has to finish a sign-in. */
+  /** The time that a person has to finish a sign-in. */
   signInMs: 10 * 60_000,
 } as const
 
@@ -26,7 +26,7 @@ export const connectionCallbackPath = '/integrations/connections/callback'
 /** The metadata document of this server as an OAuth client, whose address is its id where it is public. */
 export const connectionClientPath = '/integrations/connections/client.json'
 
-/** What begins the id of a service that is a server of `/mcp-servers`; its id follows. */
+/** The beginning of the id of a service that is a server of `/mcp-servers`; its id follows. */
 export const mcpServerIntegration = 'mcp-server:'
 
 const integration = z.object({

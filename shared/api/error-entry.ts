@@ -1,4 +1,4 @@
-/** What is known of an error by its code. */
+/** The statuses, the message and the remediation of an error code. */
 export interface ErrorEntry {
   /** The first is the default; `fail` takes another of the list by name. */
   readonly status: readonly [number, ...number[]]

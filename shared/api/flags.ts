@@ -65,7 +65,7 @@ function shapeAt(route: AnyRoute, target: string): ValueShape {
   return shapeOf(schema)
 }
 
-/** Whether the value must be given: it and everything around it are required. */
+/** Tells whether the value must be given: it and everything around it are required. */
 function isNeeded(route: AnyRoute, target: string): boolean {
   const [part, ...path] = target.split('.')
   return path.every((_key, at) => {

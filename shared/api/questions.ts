@@ -69,7 +69,7 @@ const params = z.object({ id: questionId })
 const positionals = [{ name: 'question', target: 'params.id' }] as const
 const exampleId = 'qst_1rT5nY9bJcQ3dH7s'
 
-/** With the longest prompt they still fit into one message, which shows them line by line. */
+/** The most characters of all options: with the longest prompt they still fit into one message, which shows them line by line. */
 const maxOptionChars = 79_000
 const signsOfLine = 8
 
@@ -81,7 +81,7 @@ const options = z
     `all options together are longer than ${maxOptionChars} characters`,
   )
 
-/** As long as `run create --wait` waits at most. */
+/** The longest wait, which is that of `run create --wait`. */
 const maxWaitMs = 86_400_000
 /** Open questions of a run that goes on meanwhile. */
 export const maxWaitedFor = 20

@@ -56,9 +56,9 @@ export interface RouteInput<
   O extends Readonly<Record<number, z.ZodType>>,
   C extends Callers,
 > {
-  /** As in the contract tables, for example `agents.runs.start`. */
+  /** The id in the contract tables, for example `agents.runs.start`. */
   id: string
-  /** Its method, and its path below `/api/v1` (or `base`), for example `GET /agents/{agentId}/runs`. */
+  /** The method and the path below `/api/v1` (or `base`), for example `GET /agents/{agentId}/runs`. */
   endpoint: Endpoint
   base?: '/api/v1' | '/api'
   aliases?: readonly string[]
@@ -66,7 +66,7 @@ export interface RouteInput<
   description?: string
   /** Default: any person or agent of the workspace. */
   callers?: C
-  /** Whether `Idempotency-Key` is needed, honoured when sent (default of writes), or ignored (GET). */
+  /** The need of an `Idempotency-Key`: required, honoured when sent (default of writes), or ignored (GET). */
   idempotency?: 'required' | 'accepted' | 'none'
   /** The answer holds a secret, so the copy that is kept for its idempotency key is encrypted. */
   isSecret?: boolean
@@ -150,7 +150,7 @@ export const noReply = z.void()
 export const rawBody = z.custom<Uint8Array>((value) => value instanceof Uint8Array)
 const noOther = {} as const
 
-/** Whether a route's handler has a transaction: what it says, else every write. */
+/** True when a route's handler has a transaction: as the route says, else for every write. */
 type HasTransaction<E extends string, T extends boolean | undefined> = T extends boolean
   ? T
   : E extends `GET ${string}`

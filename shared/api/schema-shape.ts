@@ -48,7 +48,7 @@ export function shapeOf(schema: z.ZodType): ValueShape {
   return shape
 }
 
-/** Its text is read as what goes in. */
+/** Tells whether a schema transforms its input. The text of such a field is read as what goes in. */
 const isTransformed = (schema: z.ZodType): schema is z.ZodPipe<z.ZodType, z.ZodTransform> =>
   schema instanceof z.ZodPipe && schema.def.out instanceof z.ZodTransform
 

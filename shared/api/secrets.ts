@@ -23,7 +23,7 @@ export const secretFields = {
     .describe('The value, 1 to 10,000 characters; only reveal ever shows it again.'),
 }
 
-/** How the runs of cloud sandboxes get a secret. */
+/** The settings by which the runs of cloud sandboxes get a secret. */
 const cloudFields = {
   brokerHosts: z
     .array(brokerHost)

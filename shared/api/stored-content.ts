@@ -6,7 +6,7 @@ import { z } from 'zod'
  * As JSON it is their digest, so two requests with the same bytes are the same request.
  */
 export class StoredContent {
-  /** Where they are stored; a new place for each request. */
+  /** The place where the bytes are stored; a new one for each request. */
   readonly blobId: BlobId
   readonly sha256: string
   readonly sizeBytes: number

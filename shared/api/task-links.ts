@@ -14,7 +14,7 @@ const subject = z
     id: agentRef.describe('A person: `usr_` id or UUID. An agent: `agt_` id, @handle, name or UUID. `me`: the caller.'),
   })
   .meta({ id: 'TaskWatcherSubject' })
-/** Without these flags the subject is the caller. */
+/** The flags that name the subject; without them it is the caller. */
 const subjectFlags = {
   type: { target: null, description: '`user` or `agent`. Default: the type of the caller.' },
   id: { target: null, description: 'The person or agent. Default: you.' },

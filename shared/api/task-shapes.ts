@@ -167,7 +167,7 @@ export const createFields = {
 export const taskCreate = z.object(createFields).meta({ id: 'TaskCreate' })
 export type TaskCreate = z.infer<typeof taskCreate>
 
-/** Another task of the batch by its `ref` or its index from 0, or any existing task. */
+/** The reference names another task of the batch by its `ref` or its index from 0, or any existing task. */
 const batchTaskRef = z.union([taskRef, z.number().int().min(0).max(99)])
 export const batchItem = z
   .object({

@@ -12,7 +12,7 @@ export const maxLinkChars = 2_048
 export const pageKinds = ['markdown', 'csv'] as const
 export type PageKind = (typeof pageKinds)[number]
 
-/** What a body is checked for before it is published, in the order in which the first that fails is the answer's code. */
+/** The checks of a body before it is published, in the order in which the first that fails is the answer's code. */
 export const publishChecks = [
   'wiki_stale_base_revision',
   'wiki_body_truncated',

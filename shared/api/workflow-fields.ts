@@ -99,7 +99,7 @@ export const workflowStep = z
   .meta({ id: 'WorkflowStep' })
 export type WorkflowStep = z.infer<typeof workflowStep>
 
-/** With a run, and with what it asks. */
+/** A step with its workflow run, and with what it asks. */
 export const workflowStepOfRun = z
   .object({
     workflowRunId,

@@ -80,7 +80,7 @@ export const controlValues = {
     readiness: providerReadiness.nullable(),
     spool: z.object({ rows: z.number().int().nonnegative(), bytes: z.number().int().nonnegative() }),
     isolation: isolationState,
-    /** Left out by older daemons. */
+    /** Limits of accounts, left out by older daemons. */
     limits: z.array(accountLimit).optional(),
     /** null: unknown on this platform. */
     service: z.object({ installed: z.boolean(), startedByService: z.boolean().optional() }).nullable(),

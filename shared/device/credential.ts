@@ -1,18 +1,20 @@
 import { z } from 'zod'
 
-/** What a device is told when a run asks for what a connection signs in with. It is for memory alone, on both ends. */
+/** The answer to a device that asks for what a connection signs in with, for a run. It is for memory alone, on both ends. */
 export const credentialAnswer = z.discriminatedUnion('ok', [
   z.object({
     ok: z.literal(true),
-    /** Of requests to the service. */
+    /** Headers of requests to the service. */
     headers: z.record(z.string().max(200), z.string().max(16_384)),
-    /** What is secret in the headers, so that it can be taken out of whatever else holds it. */
+    /** Parts of the headers that are secret, so that they can be taken out of whatever else holds them. */
     values: z.array(z.string().max(16_384)).max(50),
-    /** Where it is for variables: their values, each of which is secret. */
+    /** Values of variables, each of which is secret, where the device asked for these. */
     env: z.record(z.string().max(100), z.string().max(16_384)).optional(),
-    /** Which credential it is: whoever finds it refused asks again with it. */
+    /** The version of the credential: a device that finds it refused asks again with it. */
     version: z.number().int(),
-    /** Times of the device's own clock are not compared with the server's. null: it does not end. */
+    /**
+     * The time until the credential ends, since times of the device's own clock are not compared with the server's. null: it does not end.
+     */
     expiresInMs: z.number().int().nonnegative().nullable(),
   }),
   /** A sentence for people and for the model. */

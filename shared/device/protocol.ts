@@ -47,7 +47,7 @@ export const providerReadiness = z.object({
         signedIn: z.boolean().nullable(),
         /** The device does not run it, since it is older than the oldest version that works. */
         tooOld: z.boolean().optional(),
-        /** What to do so that it is ready, in a sentence. */
+        /** A sentence that says what to do so that it is ready. */
         message: cutText(2_000).nullable(),
         /** A digest of the account it is signed in with; left out where the harness does not say. */
         account: z
@@ -60,7 +60,7 @@ export const providerReadiness = z.object({
     .overwrite((harnesses) => Object.fromEntries(Object.entries(harnesses).filter(isName).slice(0, 64))),
   /** Says how well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
   isolation: z.enum(isolationLevels).optional(),
-  /** Its folders by their short ids, as it found them last; absent: the device does not say. */
+  /** The device's folders by their short ids, as it found them last; absent: the device does not say. */
   folders: z
     .record(z.string().max(64), folderFacts)
     .refine((folders) => Object.keys(folders).length <= watchedFolders)
@@ -114,13 +114,13 @@ export const endReport = z.object({
   lostSessionId: z.string().max(200).optional(),
   harnessVersion: z.string().max(200).nullable(),
   forced: z.boolean(),
-  /** With `rate_limited`: when the harness's account may be used again, in ms since 1970, as the harness says. */
+  /** The time (ms since 1970) at which the harness's account may be used again, with `rate_limited`, as the harness says. */
   limitResetsAt: z.number().int().positive().optional(),
-  /** With `error`: the provider failed, by being overloaded or by an error of its own. */
+  /** The provider failed, by being overloaded or by an error of its own (with `error`). */
   providerFailed: z.boolean().optional(),
-  /** With `error`: the sandbox had no memory left. */
+  /** The sandbox had no memory left (with `error`). */
   outOfMemory: z.boolean().optional(),
-  /** What was tried of the wall around the run. */
+  /** Acts by which the run tried the wall around it. */
   wall: triedActs.optional(),
   /** All calls the run asked about. */
   approvals,
@@ -151,9 +151,9 @@ export const deviceMessage = z.discriminatedUnion('type', [
     message: z.string().max(1000).nullable(),
   }),
   z.object({ type: z.literal('run.started'), ...ofRun, harnessStartedAt: deviceTime }),
-  /** What was tried of the wall around the run; the report of its end says it again. */
+  /** Acts by which the run tried the wall around it; the report of its end says them again. */
   z.object({ type: z.literal('run.wall'), ...ofRun, acts: triedActs }),
-  /** Which skills of the workspace the device brought to the run where that is news, and which it could not. */
+  /** Skills of the workspace that the device brought to the run, where that is news, and those that it could not bring. */
   z.object({
     type: z.literal('run.skills'),
     ...ofRun,
@@ -175,7 +175,7 @@ export const deviceMessage = z.discriminatedUnion('type', [
     connectionId: mcpConnectionId,
     /** The one that the service did not take. */
     refusedVersion: z.number().int().positive().optional(),
-    /** It is for the variables of the run's environment (`connectionVariables` of the spec), and not for requests. */
+    /** The credential is for the variables of the run's environment (`connectionVariables` of the spec), and not for requests. */
     isForEnv: z.literal(true).optional(),
   }),
   z.object({

@@ -8,7 +8,7 @@ export const sandboxVariable = 'SVC_SANDBOX_FACTS'
 export const brokerPort = 4400
 
 export const sandboxFacts = z.object({
-  /** Its name, for people. */
+  /** The name of the size, for people. */
   size: z.string().max(20),
   /** The bytes that its volume may hold; absent: nobody counts them. */
   diskBytes: z.number().int().positive().optional(),
@@ -30,18 +30,18 @@ export const trialMark = 'trial'
 
 /** Exit statuses of a runner that has nothing to tell, and would have nothing to tell if it was started again. */
 export const runnerStatus = {
-  /** It was given no run. */
+  /** The sandbox was given no run. */
   noRun: 75,
-  /** The server did not take it. */
+  /** The server did not take the sandbox. */
   refused: 76,
-  /** What the run left cannot be read. */
+  /** The files that the run left cannot be read. */
   spoilt: 77,
 } as const
 
 /** The line with which a connection to a broker at a port begins. */
 export const brokerHello = (sandboxId: string, key: string): string => `svc-broker ${sandboxId} ${key}\n`
 
-/** What a sandbox knows that was made ahead of its run: no run, no token, nothing that a broker would take. */
+/** The facts of a sandbox that was made ahead of its run: no run, no token, nothing that a broker would take. */
 export const waitingSandbox = z.object({
   publicId: deviceIdentity.shape.publicId,
   deviceId: deviceIdentity.shape.deviceId,
@@ -50,13 +50,13 @@ export const waitingSandbox = z.object({
 })
 export type WaitingSandbox = z.infer<typeof waitingSandbox>
 
-/** Who a sandbox is to the link. Its token is good for one link: the hello answers the one that counts then. */
+/** The identity of a sandbox to the link. Its token is good for one link: the hello answers the one that counts then. */
 export const sandboxIdentity = z.object({
   ...waitingSandbox.shape,
   token: z.string().min(1).max(200),
-  /** It goes on with the volume of a sandbox before: what the runner of that one left there is of no use to it. */
+  /** The sandbox goes on with the volume of one before: what the runner of that one left there is of no use to it. */
   resumes: z.boolean().optional(),
-  /** Where its broker is, on another machine; left out: at the socket beside this file. */
+  /** The broker on another machine; left out: it is at the socket beside this file. */
   broker: z
     .object({
       /** `sbx_...`, as whom it asks. */
@@ -67,9 +67,9 @@ export const sandboxIdentity = z.object({
       key: z.string().regex(/^[0-9A-Za-z]{1,100}$/),
     })
     .optional(),
-  /** It takes no run: it tries its walls, tells what it saw and ends. */
+  /** The sandbox takes no run: it tries its walls, tells what it saw and ends. */
   isTrial: z.boolean().optional(),
-  /** What became of the sandbox before, whose volume this one has: the runner tells what it left, and takes no run. */
+  /** The end of the sandbox before, whose volume this one has: the runner tells what it left, and takes no run. */
   lost: z.string().max(4_000).optional(),
 })
 export type SandboxIdentity = z.infer<typeof sandboxIdentity>

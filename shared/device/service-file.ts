@@ -1,7 +1,7 @@
 // The file that describes the background service of a device. It is apart from the service's schemas because commands
 // look here before they load those.
 
-/** One service per user: its name to launchd, and to systemd. */
+/** The name of a user's one service to launchd, and to systemd. */
 export const serviceLabel = 'dev.svc.device'
 export const serviceUnit = 'svc-device.service'
 

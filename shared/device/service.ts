@@ -60,7 +60,7 @@ export const serviceValues = {
     running: z.boolean().nullable(),
     /** The process the service manager started. */
     pid: pid.nullable(),
-    /** It runs while the person is not logged in; null where that cannot be chosen. */
+    /** True: the service runs while the person is not logged in; null where that cannot be chosen. */
     lingering: z.boolean().nullable(),
     problems: z.array(serviceProblem),
   }),

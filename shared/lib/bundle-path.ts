@@ -3,11 +3,11 @@ import { byteLength } from './byte-length.ts'
 // Paths of the files of a bundle. Each names a file below the folder of its bundle, and no two name the same file, on any file system:
 // some ignore case, some the form of accents, Windows also dots and blanks at the end of a name.
 
-/** What a bundle may hold; `totalBytes`: of all files together. */
+/** The most files of a bundle, and their bytes together (`totalBytes`). */
 export const bundleLimits = { files: 200, totalBytes: 24 * 1024 * 1024 } as const
 export const pathLimits = { bytes: 240, segmentBytes: 120, depth: 8 } as const
 
-/** What Windows takes for a device, whatever the extension. */
+/** Names that Windows takes for a device, whatever the extension. */
 const deviceNames = /^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])\s*(\.|$)/i
 /** Controls, marks that cannot be seen, halves of pairs, private and unassigned characters, line separators. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/u
@@ -38,7 +38,7 @@ function segmentFlaw(segment: string): string | null {
   if (segment === '.' || segment === '..') return 'has a part that is . or ..'
   if (byteLength(segment) > pathLimits.segmentBytes) return `has a part of more than ${pathLimits.segmentBytes} bytes`
   if (/[.\s]$/u.test(segment) || /^\s/u.test(segment)) return 'has a part with a blank at its ends or a dot at its end'
-  // As file systems that know other forms of letters see it.
+  // File systems that know other forms of letters see the segment like this.
   const plain = segment.normalize('NFKC')
   if (deviceNames.test(plain)) return 'has a part that names a device of Windows'
   if (reservedCharacters.test(plain) || plain.includes('/')) return 'holds one of / \\ : * ? " < > | in another form'
@@ -53,7 +53,7 @@ const keyOf = (path: string): string => path.normalize('NFKC').toUpperCase().toL
 
 /** The first path that cannot be taken together with those before it; null when all can. */
 export function bundlePathsFlaw(paths: readonly string[]): { path: string; flaw: string } | null {
-  /** By key: the spelling, and whether it is a file or a folder. */
+  /** The spelling of each path, and whether it is a file or a folder, by its key. */
   const known = new Map<string, { spelling: string; isFile: boolean }>()
   for (const path of paths) {
     const flaw = bundlePathFlaw(path)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson } from './canonical-json.ts'
 
-/** The same value with the fields of every object in another order. */
+/** Copies the value with the fields of every object in another order. */
 function shuffled(value: unknown, order: (names: string[]) => string[]): unknown {
   if (Array.isArray(value)) return value.map((item) => shuffled(item, order))
   if (typeof value !== 'object' || value === null) return value

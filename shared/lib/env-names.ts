@@ -34,7 +34,7 @@ const harmless = new Set([
 ])
 const isToken = /(?:^|_)(?:TOKEN|KEY|SECRET|PASSWORD)$/
 
-/** Whether the variable steers programs, so that no secret may have its name. */
+/** Tells whether the variable steers programs, so that no secret may have its name. */
 export function steersPrograms(name: string): boolean {
   const upper = name.toUpperCase()
   if (exact.has(upper)) return true
@@ -45,13 +45,13 @@ export function steersPrograms(name: string): boolean {
 }
 
 /**
- * Whether the name says that the variable is a credential and nothing else. Any colleague may give such a variable to
- * an agent that asks.
+ * Tells whether the name says that the variable is a credential and nothing else. Any colleague may give such a variable to an agent that
+ * asks.
  */
 export const namesCredential = (name: string): boolean => isToken.test(name.toUpperCase()) && !steersPrograms(name)
 
 const detours =
   /(?:^|_)(?:HTTPS?|ALL|NO|FTP|SOCKS5?)_PROXY$|_(?:BASE_URL|API_BASE|API_URL|ENDPOINT(?:_URL)?|API_HOST)$|^AWS_ENDPOINT_URL|^OLLAMA_HOST$/
 
-/** Whether the variable decides where the traffic of a program goes, which only a workspace admin may set. */
+/** Tells whether the variable decides where the traffic of a program goes, which only a workspace admin may set. */
 export const redirectsTraffic = (name: string): boolean => detours.test(name.toUpperCase())

@@ -87,6 +87,6 @@ export function idFrom(named: string | null): string | null {
   return named
 }
 
-/** Whether a text, which may be another name of the same thing, is its id. */
+/** Tells whether a text, which may be another name of the same thing, is its id. */
 export const hasPrefix = <Prefix extends keyof ByPrefix>(text: string, prefix: Prefix): text is ByPrefix[Prefix] =>
   text.startsWith(prefix)

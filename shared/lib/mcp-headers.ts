@@ -4,8 +4,8 @@ type Received = Readonly<Record<string, string | string[] | undefined>>
 type Passed = Record<string, string | string[] | number>
 
 /**
- * What passes, by name. All else stays on its side: what belongs to one connection (RFC 9110, section 7.6.1), cookies, and
- * whatever the harness sends as a credential of its own. `mcp-` covers both versions of the protocol, with its parameters of tools.
+ * Headers that pass, by name. All others stay on their side: those of one connection (RFC 9110, section 7.6.1), cookies, and whatever the
+ * harness sends as a credential of its own. `mcp-` covers both versions of the protocol, with its parameters of tools.
  */
 const passedOn = new Set(['accept', 'accept-language', 'content-type', 'last-event-id', 'user-agent'])
 const passedBack = new Set(['allow', 'cache-control', 'content-language', 'content-type', 'retry-after'])
@@ -34,7 +34,7 @@ export function headersOn(sent: Received, own: Readonly<Record<string, string>>,
 /** Headers of the answer. Its length changes where a value is taken out of it. */
 export const headersBack = (answered: Received): Passed => kept(answered, passedBack)
 
-/** What was signed in to does not go as far as the request (RFC 6750, section 3.1). */
+/** Tells whether the sign-in does not go as far as the request (RFC 6750, section 3.1). */
 export const asksForMore = ({ statusCode, headers }: { statusCode?: number | undefined; headers: Received }): boolean =>
   statusCode === 403 && /\berror="?insufficient_scope\b/i.test(String(headers['www-authenticate'] ?? ''))
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { asPageSlug, maxSlugLength, pageSlugOf } from './page-slug.ts'
 
-/** As numbers: to make ready for texts of them takes fast-check a second. */
+/** Characters as numbers: fast-check takes a second to make ready for texts of them. */
 const characters = fc.array(fc.integer({ min: 0, max: 0x10_ff_ff }), { maxLength: 600 })
 
 describe('the slug of a title', () => {

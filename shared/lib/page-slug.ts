@@ -2,7 +2,7 @@
 
 export const maxSlugLength = 200
 const notOfSlug = /[^\p{L}\p{M}\p{N}_-]/gu
-/** What an id looks like names the page that has the id. */
+/** A text of this form names the page that has the id. */
 const idForm = /^wik_[0-9A-Za-z]{16}$/
 
 const lower = (text: string) => text.normalize('NFC').toLowerCase().normalize('NFC')

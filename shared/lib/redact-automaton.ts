@@ -16,9 +16,9 @@ export interface Automaton {
   columns: number
   /** Entries by row and column. */
   rows: Int32Array
-  /** Where the row of a state begins in `rows`; -1: it has none. */
+  /** The place in `rows` where the row of a state begins; -1: it has none. */
   rowOf: Int32Array
-  /** The only entry by which one without a row goes on, and its column; `noColumn`: there is none. */
+  /** The only entry by which a state without a row goes on, and its column; `noColumn`: there is none. */
   onlyEntry: Int32Array
   onlyColumn: Uint8Array
   /** Column by which a state was entered. */
@@ -33,7 +33,7 @@ export interface Automaton {
   labels: readonly string[]
   /** Column of all white space, where a run of it counts as one; -1: it does not. */
   spaceColumn: number
-  /** What a byte of the column is within a partial match: `skipByte`, `escapeByte` or 0. */
+  /** The role of a byte of the column within a partial match: `skipByte`, `escapeByte` or 0. */
   within: Int8Array
 }
 
@@ -85,7 +85,7 @@ function eventOf(
 }
 
 interface Links {
-  /** As in an automaton, but with states alone. */
+  /** The rows of an automaton, but with states alone. */
   rows: Int32Array
   rowOf: Int32Array
   child: Int32Array
@@ -196,7 +196,7 @@ function buildTrie(words: readonly { symbols: Uint8Array; label: number }[]): Tr
   for (const { symbols, label } of words) {
     let node = 0
     for (const symbol of symbols) node = childOf(trie, node, symbol) || addChild(trie, node, symbol)
-    // Of two secrets with the same value the name of the first one stays.
+    // The name of the first of two secrets with the same value stays.
     if (node === 0 || trie.outLength[node] !== 0) continue
     trie.outLength[node] = symbols.length
     trie.outLabel[node] = label

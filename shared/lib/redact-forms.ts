@@ -28,7 +28,7 @@ export function formsOf(value: string): SecretForms {
   }
 }
 
-/** What stands before each line of a file in a patch, and in a quotation. Space is any space. */
+/** Marks before each line of a file in a patch, and in a quotation. Space is any space. */
 const lineMarks = ['+', '+ ', '-', '> ']
 const keyChars = /[A-Za-z0-9+/=_-]{32,}/g
 

@@ -20,7 +20,7 @@ const maxEscapeBytes = 64
 type EscapeState = 'none' | 'escape' | 'control' | 'charset'
 
 /**
- * One pass of one automaton over a stream that comes in chunks. Offsets are those of the buffer its owner holds.
+ * Makes one pass of one automaton over a stream that comes in chunks. Offsets are those of the buffer its owner holds.
  *
  * Colour and cursor sequences inside a partial match are ignored, since a program may colour a part of a secret. The
  * bytes of the sequence may themselves begin a secret, so from the ESC on a second scan, `branch`, reads the same bytes
@@ -41,7 +41,7 @@ export class Scan {
     this.automaton = automaton
   }
 
-  /** Whether no partial match is open, so that a new scan would find the same. */
+  /** True while no partial match is open, so that a new scan would find the same. */
   get isAtRest(): boolean {
     return this.state === 0 && this.escape === 'none' && this.branch === null
   }

@@ -274,7 +274,7 @@ const named = (values: readonly string[]) => values.map((each, i) => secret(each
 const written = ({ secrets, parts, end }: { secrets: string[]; parts: [string, number, number][]; end: string }) =>
   parts.map(([before, which, form]) => before + writers[form]!(secrets[which % secrets.length]!.trim())).join('') + end
 
-/** Of each property; the long run is `REDACT_DRAWS=5000`. */
+/** The draws of each property; the long run is `REDACT_DRAWS=5000`. */
 const numRuns = Number(process.env['REDACT_DRAWS'] ?? 800)
 
 describe('for any secrets, texts and cuts', () => {
@@ -353,7 +353,7 @@ describe('for any secrets, texts and cuts', () => {
       fc.property(scene, (each) => {
         const bytes = encoder.encode(written(each))
         const secrets = named(each.secrets)
-        // Of a single byte the next is not known: nothing is ignored.
+        // The byte after a single one is not known, so nothing is ignored.
         const single = Array.from(bytes, (byte) => Uint8Array.of(byte))
         expect(stream(secrets, single).toString()).toBe(stream(secrets, [bytes]).toString())
       }),

@@ -34,7 +34,7 @@ const mostReleased = 3
 export class Redactor {
   /** Shared with the redactors that were made of this one. */
   private readonly shared: { known: Known }
-  /** What `scans` were made of. */
+  /** The values of which `scans` were made. */
   private used: Known
   private scans: readonly Scan[] = []
   private pending: Uint8Array = nothing

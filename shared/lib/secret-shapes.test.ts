@@ -36,7 +36,7 @@ test.each([
 ])('%s is found, in the middle of words too', (_, secret) => {
   for (const text of [secret, `Use "${secret}", please.`, `key=${secret}\nnext line`, `\`${secret}\``])
     expect(secretIn(text)).not.toBeNull()
-  // What it is may be told, the thing itself not.
+  // The kind of the secret may be told, the secret itself not.
   expect(secret).not.toContain(secretIn(secret)!)
 })
 

@@ -1,7 +1,7 @@
 /** A part of a program that lives from its start to its stop. Its constructor starts nothing. */
 export interface Service {
   start?(): void | Promise<void>
-  /** Also called where it was never started. */
+  /** Stops the part. It is also called where the part was never started. */
   stop?(): void | Promise<void>
 }
 

@@ -10,7 +10,7 @@ export function isSourcePath(path: string): boolean {
   return path.split('/').every((part) => part !== '' && part !== '.' && part !== '..')
 }
 
-/** Which kind of page the file becomes; null: it is not ingested. */
+/** Returns the kind of page that the file becomes; null: it is not ingested. */
 export function sourceKind(path: string): 'markdown' | 'csv' | null {
   const ending = /\.(md|markdown|csv)$/i.exec(path)?.[1]?.toLowerCase()
   return ending === undefined ? null : ending === 'csv' ? 'csv' : 'markdown'

@@ -47,13 +47,16 @@ function endOfText(text: string, from: number): number {
   return text.length
 }
 
-/** Whether every database stores the text as it is: PostgreSQL refuses a zero byte, and half a surrogate pair is no UTF-8. */
+/** Tells whether every database stores the text as it is: PostgreSQL refuses a zero byte, and half a surrogate pair is no UTF-8. */
 export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
 
 /** The text with U+FFFD in the place of what no database stores. */
 export const asStorable = (text: string): string => text.toWellFormed().replaceAll('\0', '\uFFFD')
 
-/** What devices send is nested deeper than this by none that works: a harness may nest what it says a thousand times. */
+/**
+ * The deepest nesting of JSON from devices. A device that works sends none that is deeper: a harness may nest what it says a thousand
+ * times.
+ */
 export const maxNested = 2_000
 
 /**

@@ -99,7 +99,7 @@ test('a pattern of file names is the folder that it begins with, and the rest', 
   expect(globbed('src/a')).toEqual([{ text: 'src/a', rest: '', isDefault: false }])
   expect(globbed('a/*', 'lib')).toEqual([{ text: 'lib/a/', rest: '*', isDefault: false }])
   expect(globbed('*', 'lib')).toEqual([{ text: 'lib', rest: '*', isDefault: false }])
-  // Which of the two a tool takes is not known.
+  // A tool may take either of the two.
   expect(globbed('/etc/*', 'lib')).toEqual([
     { text: '/etc/', rest: '*', isDefault: false },
     { text: 'lib', rest: '*', isDefault: false },

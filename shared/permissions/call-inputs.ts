@@ -50,7 +50,7 @@ const kinds: ReadonlyMap<string, Kind> = new Map(
     text: 'query pattern skill type',
   } satisfies Record<Kind, string>).flatMap(([kind, names]) => names.split(' ').map((name) => [name, kind as Kind])),
 )
-/** What a program is given, in a field beside the one that names it. */
+/** Names of fields that hold a program's arguments, beside the one that names it. */
 const argumentNames = new Set(['args', 'arguments', 'argv', 'params', 'parameters'])
 const textNames = new Set(['query', 'pattern', 'skill', 'subagent_type'])
 
@@ -60,7 +60,7 @@ const knownTools = new Set(
     ' ',
   ),
 )
-/** They work in the current folder when they are told no other. */
+/** Tools that work in the current folder when they are told no other. */
 const searchingTools = new Set(['grep', 'glob', 'ls'])
 
 export function inputsOf({ name, input }: ToolCall): CallInputs {
@@ -179,7 +179,7 @@ const isCommand = (kind: Kind | null): boolean => kind === 'command' || kind ===
 interface Field {
   name: string
   item: unknown
-  /** What a program is given: it stands behind the program's name already. */
+  /** The field holds a program's arguments: they stand behind the program's name already. */
   isGiven: boolean
 }
 

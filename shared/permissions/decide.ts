@@ -12,7 +12,7 @@ import { steersWhatRuns } from './shell/steering.ts'
 /** A call, and what it reaches for. */
 export interface JudgedCall extends ToolCall {
   inputs: CallInputs
-  /** Of `inputs.paths`; not needed where `needsPaths` says so. */
+  /** Facts about `inputs.paths`; not needed where `needsPaths` says so. */
   paths: readonly PathFact[]
   /** A person allowed this very call. */
   approvalId?: string
@@ -68,7 +68,7 @@ export function decide(permissions: ToolPermissions, place: JudgedPlace, judged:
 
 interface TakenApart extends JudgedCall {
   lines(): readonly ShellLine[]
-  /** What fields that say nothing would be as lines: never doubtful, since they are more likely none. */
+  /** Returns the lines that fields which say nothing would be: never doubtful, since they are more likely none. */
   otherLines(): readonly ShellLine[]
   /** The simple commands of a line, for a list that allows. */
   parts(command: string): readonly string[] | null
@@ -139,7 +139,7 @@ function narrowness(rule: ToolRule): number {
   return ofTool * 3 + (pattern === null ? 0 : pattern.includes('*') ? 1 : 2)
 }
 
-/** What a model should do about a refusal; nobody else needs it. */
+/** The sentence that tells a model what to do about a refusal; nobody else needs it. */
 export const adviceToModel = ' Go on without it.'
 
 /** Returns what the harness is told of a call that may not be made. */

@@ -61,7 +61,7 @@ function reasonOf(decision: Decision, by: Explanation['by'], judged: Judged): st
   return `No rule decides, and the mode ${permissions.defaultMode} ${verb} it.${why === null ? '' : ` ${why}`}`
 }
 
-/** What is wrong with the rule of this text; null when it can be read. */
+/** Returns what is wrong with the rule of this text; null when it can be read. */
 function problemOf(list: readonly ToolRule[], text: string | null): string | null {
   const rule = list.find((each) => ruleText(each) === text)
   return rule === undefined ? null : readRule(rule).problem

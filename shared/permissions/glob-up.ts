@@ -2,10 +2,10 @@
 const limits = { chars: 1_000, allChars: 4_000, forms: 500 }
 
 /**
- * Whether one of these patterns of file names may lead up from the folder that it begins in: `..` as a name of the path, in one of
+ * Tells whether one of these patterns of file names may lead up from the folder that it begins in: `..` as a name of the path, in one of
  * the forms that its braces, groups and classes of characters stand for (`{..,a}/x`, `.{.,a}/x`, `@(..)/x`, `.[.a]/x`). A backslash
- * separates names, or takes the meaning from the letter after it (`\.\./x`). Wildcards never stand for `..`. A pattern beyond the
- * limits may lead up.
+ * separates names, or takes the meaning from the letter after it (`\.\./x`). Wildcards never stand for `..`. A pattern beyond the limits
+ * may lead up.
  */
 export function mayLeadUp(patterns: readonly string[]): boolean {
   const chars = patterns.reduce((sum, { length }) => sum + length, 0)

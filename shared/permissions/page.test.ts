@@ -10,7 +10,7 @@ import { PathLookup } from './path-lookup.ts'
 import { reachOf } from './reach.ts'
 import { runnerNames } from './shell/runners.ts'
 
-// What docs/permissions.md says of rules and calls is what the engine answers.
+// The engine answers what docs/permissions.md says of rules and calls.
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/permissions.md'), 'utf8')
 

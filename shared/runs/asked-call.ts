@@ -17,7 +17,7 @@ export const inputDigest = z.string().regex(/^[0-9a-f]{64}$/)
 
 const shown = {
   inputDigest,
-  /** One line. */
+  /** A summary of one line. */
   safeSummary: z.string().min(1).max(askedCallLimits.summaryChars),
   /** The input as a person may see it: without secrets, and cut where it is long (`inputDigest` covers all of it). */
   toolArgs: z

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
-// How a run in a sandbox reaches the provider of its model: by plain HTTP at a path of its broker, which adds the key outside. What the
-// run has in place of the key is no secret.
+// A run in a sandbox reaches the provider of its model by plain HTTP at a path of its broker, which adds the key outside. What the run has
+// in place of the key is no secret.
 
 export const modelProviders = ['anthropic', 'openai'] as const
 export type ModelProvider = (typeof modelProviders)[number]
@@ -37,7 +37,7 @@ export const gitTokens = {
 } as const satisfies Readonly<Record<string, readonly string[]>>
 const usualGitTokens = new Set<string>(Object.values(gitTokens).flat())
 
-/** Whether a broker knows what a variable is for: a provider of models, or a git host. */
+/** Tells whether a broker knows what a variable is for: a provider of models, or a git host. */
 export const isKnownToBroker = (name: string): boolean =>
   brokeredKeys[name] !== undefined || usualGitTokens.has(name) || /^REPO_[A-Z0-9_]+_TOKEN$/.test(name)
 
@@ -50,5 +50,5 @@ export const mcpPath = (name: string): string => `/mcp/${name}`
 /** On answers that the broker gives in place of an MCP server: their text says why, in words for the model. */
 export const brokerRefusal = 'svc-broker-refusal'
 
-/** What stands in place of a key. */
+/** The text that stands in place of a key. */
 export const placeholderKey = 'the-broker-adds-the-key'

@@ -38,7 +38,7 @@ export const usageData = z.object({
 
 /** Why the command of a step was not started. */
 export const commandRefusals = ['denied', 'cwd_outside', 'cwd_missing'] as const
-/** What became of the command of a step; its output is the text of the result. */
+/** The result of the command of a step; its output is the text of the result event. */
 export const commandResult = z.object({
   /** null: it was not started, or did not end by itself. One that a signal ended has 128 and the signal's number. */
   exitCode: z.number().int().nullable(),
@@ -116,7 +116,7 @@ export const runEventSchemas = {
     reason: z.string(),
     /** Number of events that were lost with a damaged spool; `bytes` is then their size in it. */
     events: z.number().int().positive().optional(),
-    /** Nobody can tell how much was lost, or whether more was; `bytes` is then what is known of it, and at least 1. */
+    /** True: nobody can tell how much was lost, or whether more was; `bytes` is then what is known of it, and at least 1. */
     unknown: z.literal(true).optional(),
   }),
   /** Text a person sent to the harness while it ran. */

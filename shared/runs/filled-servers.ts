@@ -35,7 +35,7 @@ const filledText = (text: string, env: Readonly<Record<string, string>>, unset: 
     return value ?? all
   })
 
-/** Whether something of the text is filled in. */
+/** Tells whether something of the text is filled in. */
 export const namesVariable = (text: string): boolean => text.search(variable) >= 0
 
 /** Names of the variables that an address and its headers are made of. */
@@ -47,8 +47,8 @@ export const serverVariables = (server: McpServer): string[] =>
       )
 
 /**
- * Whether the broker of a sandbox asks the server for the run. One that is sent the run's own token is this server's, which a sandbox asks
- * by itself.
+ * Tells whether the broker of a sandbox asks the server for the run. A server that is sent the run's own token is this one, which a
+ * sandbox asks by itself.
  */
 export const goesThroughBroker = (server: McpServer): server is Extract<McpServer, { type: 'http' | 'sse' }> =>
   server.type !== 'stdio' &&

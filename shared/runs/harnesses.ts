@@ -11,7 +11,7 @@ export type McpTransport = 'stdio' | 'http' | 'sse'
 export interface HarnessFacts {
   /** For people. */
   label: string
-  /** Its programs that may be installed, the usual one first. Empty: it is no program of its own. */
+  /** The harness's programs that may be installed, the usual one first. Empty: it is no program of its own. */
   programs: readonly string[]
   /** `own`: one maker's models only; `any`: whatever the agent names; `none`: it takes no model from svc. */
   models: 'own' | 'any' | 'none'
@@ -21,15 +21,15 @@ export interface HarnessFacts {
   takesCredits: boolean
   /** Names of models, in lower case, that it runs although the catalog does not know them. */
   modelNames: RegExp | null
-  /** It runs models that are named with their provider (`provider/model`) and that no other harness claims. */
+  /** The harness runs models that are named with their provider (`provider/model`) and that no other harness claims. */
   takesProviders: boolean
-  /** It runs the agent's own command: choosing it decides which program runs. */
+  /** The harness runs the agent's own command: choosing it decides which program runs. */
   runsOwnCommand: boolean
-  /** It keeps sessions that a later run may continue. */
+  /** The harness keeps sessions that a later run may continue. */
   keepsSessions: boolean
   /** A session keeps the instructions it began with: with other ones a run begins a new session. */
   keepsInstructions: boolean
-  /** It calls tools, which are counted and which the agent's permissions judge. */
+  /** The harness calls tools, which are counted and which the agent's permissions judge. */
   callsTools: boolean
   /** Names that rules have for the tools about which it asks, beside those of MCP servers. `*` stands for any characters. */
   tools: readonly string[]
@@ -39,13 +39,13 @@ export interface HarnessFacts {
   ignores: readonly HarnessSetting[]
   /** The prompt that makes a session smaller; null: there is none. */
   compactCommand: string | null
-  /** It goes on with the backup model by itself when its provider fails; svc does it for others, with another run. */
+  /** The harness goes on with the backup model by itself when its provider fails; svc does it for others, with another run. */
   changesModel: boolean
   /** The kinds of MCP servers that svc can give it. */
   mcpTransports: readonly McpTransport[]
-  /** It takes them also where the agent's lists have no say. */
+  /** The harness takes MCP servers also where the agent's lists have no say. */
   takesMcpUnasked: boolean
-  /** It prints something right after its start, so one that stays silent has failed to start. */
+  /** The harness prints something right after its start, so one that stays silent has failed to start. */
   speaksFirst: boolean
 }
 
@@ -81,7 +81,7 @@ const table = {
     takesCredits: true,
     label: 'Claude Code',
     programs: ['claude'],
-    // Of all versions, since nobody knows here which one a device has.
+    // The tools are those of all versions, since nobody knows here which one a device has.
     tools: words(
       'Agent AskUserQuestion Bash BashOutput CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree Glob Grep KillBash KillShell LS ListAgents ListMcpResourcesTool Monitor MultiEdit NotebookEdit NotebookRead Read ReadMcpResourceTool ReportFindings ScheduleWakeup SendMessage Skill SlashCommand StructuredOutput Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoRead TodoWrite ToolSearch WebFetch WebSearch Workflow Write',
     ),
@@ -94,7 +94,7 @@ const table = {
     keepsInstructions: false,
     label: 'OpenCode',
     programs: ['opencode'],
-    // As device-manager/harness/opencode/calls.ts names them; others keep their own name.
+    // The names are those of device-manager/harness/opencode/calls.ts; other tools keep their own name.
     tools: words(
       'Bash Read Write Edit Glob Grep LS WebFetch WebSearch Task TodoWrite TodoRead Skill batch codesearch lsp multiedit plan_enter plan_exit question',
     ),
@@ -107,9 +107,9 @@ const table = {
   cursor: {
     ...agentProgram,
     holdsStrict: false,
-    // Its print mode reads those of files only.
+    // Cursor's print mode reads only the servers of files.
     takesMcpUnasked: false,
-    // Nobody could try what another model does after its provider failed, and its names of models say the effort.
+    // The backup model is ignored, since nobody could try what Cursor does after its provider failed; its names of models say the effort.
     ignores: ['backupModel', 'reasoningEffort', 'skillFolders'],
     label: 'Cursor',
     // The program's newer name, `agent`, is too common to be taken for Cursor's.
@@ -122,11 +122,11 @@ const table = {
   codex: {
     ...agentProgram,
     takesCredits: true,
-    // It has no client for the old SSE.
+    // Codex has no client for the old SSE.
     mcpTransports: ['stdio', 'http'],
     label: 'Codex',
     programs: ['codex'],
-    // It asks before a command and a patch; it searches the web without asking.
+    // Codex asks before a command and a patch; it searches the web without asking.
     tools: words('Bash Write Edit'),
     keyNames: ['CODEX_API_KEY', 'OPENAI_API_KEY'],
     models: 'own',

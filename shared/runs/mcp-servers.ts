@@ -7,13 +7,13 @@ import { z } from 'zod'
 
 export const mcpLimits = {
   servers: 50,
-  /** Of all servers of a run together, as JSON. */
+  /** The characters of all servers of a run together, as JSON. */
   totalChars: 64 * 1024,
   valueChars: 16_384,
   args: 100,
   variables: 100,
   headers: 50,
-  /** Of those that are left out, so many are told by name. */
+  /** The servers that are told by name, of those that are left out. */
   told: 100,
 } as const
 

@@ -1,4 +1,4 @@
-/** What became of a request of a sandbox: `failed` was let through and did not reach the host. */
+/** The ends of a request of a sandbox: one that `failed` was let through and did not reach the host. */
 export const networkDecisions = ['allowed', 'refused', 'failed'] as const
 export type NetworkDecision = (typeof networkDecisions)[number]
 

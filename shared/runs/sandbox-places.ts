@@ -1,11 +1,11 @@
-/** Where a sandbox has what it needs; the control plane puts it there, the runner in it reads it. */
+/** The places in a sandbox of what it needs; the control plane puts it there, the runner in it reads it. */
 export const sandboxPlaces = {
   /** The volume: the home of the run, and the state of the runner. */
   work: '/work',
   /** Read-only, of this sandbox alone. */
   broker: '/run/svc',
   identity: 'identity.json',
-  /** What a sandbox knows of itself before it is told who it is. */
+  /** The file of what a sandbox knows of itself before it is told who it is. */
   waiting: 'waiting.json',
   socket: 'broker.sock',
 } as const

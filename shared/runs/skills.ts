@@ -8,14 +8,14 @@ import { z } from 'zod'
 export const runSkillLimits = {
   folders: 16,
   pathBytes: 1_024,
-  /** Of all folders of a run together. */
+  /** The skills of all folders of a run together. */
   skills: 200,
   fileBytes: 64 * 1024,
   nameChars: 64,
   descriptionChars: 1_024,
 } as const
 
-/** Whether a path that is not absolute stays in the folder it is seen from, as far as its words tell. */
+/** Tells whether a path that is not absolute stays in the folder it is seen from, as far as its words tell. */
 function staysBelow(path: string): boolean {
   if (path.startsWith('/')) return true
   let depth = 0
@@ -44,14 +44,17 @@ export const skillFolders = z.array(skillFolder).min(1).max(runSkillLimits.folde
 /** A skill of the workspace that a run is to have. Its device asks the control plane for the files, by the hash of their list. */
 export const offeredSkill = z.object({
   slug: z.string().regex(/^[a-z0-9_-]{1,64}$/),
-  /** By which a model knows when to use it. */
+  /** The description by which a model knows when to use the skill. */
   description: z.string().max(runSkillLimits.descriptionChars),
   bundleHash: z.string().regex(/^[0-9a-f]{64}$/),
   fileCount: z.number().int().nonnegative(),
   totalBytes: z.number().int().nonnegative(),
   /** A run could not have it lately, so the device says when this one has it. */
   isMissed: z.literal(true).optional(),
-  /** As it is stored, not as it is offered: UUIDs of who last wrote it and its description; null: nobody is known. Empty: svc did. */
+  /**
+   * The writers as they are stored, not as they are offered: UUIDs of who last wrote the skill and its description; null: nobody is known.
+   * Empty: svc did.
+   */
   writtenBy: z
     .array(idIn<PersonUuid>(z.string().max(64)).nullable())
     .max(2)
@@ -59,7 +62,7 @@ export const offeredSkill = z.object({
 })
 export type OfferedSkill = z.infer<typeof offeredSkill>
 
-/** What a device may say of a skill that it could not bring to a run. */
+/** The reasons for which a device may say that it could not bring a skill to a run. */
 export const unavailableReasons = ['not_materialized', 'bundle_unreadable'] as const
 export type UnavailableReason = (typeof unavailableReasons)[number]
 
@@ -90,20 +93,20 @@ export const toldLeftOut = 20
 export const runSkills = z.object({
   folders: z.array(
     z.object({
-      /** As the agent's setting names it. */
+      /** The folder as the agent's setting names it. */
       folder: z.string(),
       /** `version`: the beginning of a hash over SKILL.md and the list of the skill's files. */
       skills: z.array(z.object({ name: z.string(), version: z.string() })),
     }),
   ),
-  /** Those of the workspace. `version`: the beginning of the hash of its files. Left out where there are none. */
+  /** Skills of the workspace. `version`: the beginning of the hash of its files. Left out where there are none. */
   workspace: z
     .object({
       skills: z.array(z.object({ name: z.string(), version: z.string() })),
       leftOut: z.array(leftOutSkill),
     })
     .optional(),
-  /** Of all skills with their places: a session goes on only with the skills that it began with. */
+  /** A digest of all skills with their places: a session goes on only with the skills that it began with. */
   digest: z.string(),
 })
 export type RunSkills = z.infer<typeof runSkills>

@@ -79,22 +79,24 @@ export const runSpec = z.object({
   command: harnessCommand.nullable(),
   /** null or left out: a plain program. */
   protocol: z.enum(commandProtocols).nullish(),
-  /** It runs this instead of `command`, which is null then, so that a device which knows of no such steps starts nothing. */
+  /**
+   * The command that the run does instead of `command`, which is null then, so that a device which knows of no such steps starts nothing.
+   */
   gate: stepCommand.nullish(),
   permissions: toolPermissions,
   /** Calls that a person approved, each allowed once. */
   allowCalls: z.array(allowedCall).max(100).default([]),
-  /** Of a run in a sandbox: how it reaches its model; null or left out: its harness finds the way by itself. */
+  /** The way of a run in a sandbox to its model; null or left out: its harness finds the way by itself. */
   brokeredModel: brokeredModel.nullish(),
-  /** Of a run in a sandbox: what is cloned into its folder before it starts; null or left out: nothing. */
+  /** The repository that is cloned into the folder of a run in a sandbox before it starts; null or left out: none. */
   repo: runRepo.nullish(),
-  /** Of the workspace, beside those that the person has. Their `${NAME}` are filled in on the device. */
+  /** Variables of connections, beside the secrets of the agent, which win; null or left out: none. */
   mcpServers: mcpServers.default({}),
   /** Beside the secrets of the agent, which win; null or left out: none. */
   connectionVariables: z.array(connectionVariables).max(mostWithVariables).nullish(),
   /** null or left out: none. */
   skillFolders: skillFolders.nullish(),
-  /** Of the workspace; null or left out: none. With those of the folders there are at most 200, and a name of a folder's wins. */
+  /** Skills of the workspace; null or left out: none. With those of the folders there are at most 200, and a name of a folder's wins. */
   skills: z.array(offeredSkill).max(runSkillLimits.skills).nullish(),
   /** Skills of the workspace that the agent has and the run does without; the device tells them with the others. */
   skillsLeftOut: z.array(leftOutSkill).max(toldLeftOut).nullish(),
@@ -104,7 +106,7 @@ export const runSpec = z.object({
    */
   hasSvcSkill: z.boolean().nullish(),
   /**
-   * With a session to continue where it or this run has skills: the digest of the skills that the session has, null where nobody knows.
+   * The digest of the skills that the session has, null where nobody knows, with a session to continue where it or this run has skills.
    * Where the device finds others, the run begins a new session, with this prompt.
    */
   sessionSkills: z.object({ digest: z.string().max(64).nullable(), promptAnew: z.string() }).nullish(),
@@ -131,18 +133,18 @@ type SkillsOfSpec = Pick<
   'harness' | 'protocol' | 'skillFolders' | 'skills' | 'skillsLeftOut' | 'hasSvcSkill' | 'sessionSkills'
 >
 
-/** Whether a harness can be given skills. */
+/** Tells whether a harness can be given skills. */
 export const canHaveSkills = (spec: Pick<SkillsOfSpec, 'harness' | 'protocol'>): boolean =>
   !harnessFactsOf(spec).ignores.includes('skillFolders')
 
-/** Whether the run is to be given skills: of folders of its agent, or of the workspace. */
+/** Tells whether the run is to be given skills: of folders of its agent, or of the workspace. */
 export const takesSkills = (spec: SkillsOfSpec): boolean =>
   canHaveSkills(spec) && (spec.skillFolders != null || (spec.skills ?? []).length > 0)
 
-/** Whether the run is to be given the skill that is built in. */
+/** Tells whether the run is to be given the skill that is built in. */
 export const takesSvcSkill = (spec: SkillsOfSpec): boolean => spec.hasSvcSkill === true && canHaveSkills(spec)
 
-/** Whether its device tells which skills it has: also where it has none, and others would expect some. */
+/** Tells whether the run's device tells which skills it has: also where it has none, and others would expect some. */
 export const tellsSkills = (spec: SkillsOfSpec): boolean =>
   takesSkills(spec) ||
   takesSvcSkill(spec) ||

@@ -100,6 +100,6 @@ export const svcSkill = {
   name,
   description,
   body,
-  /** Its SKILL.md. */
+  /** The text of the skill's SKILL.md. */
   file: ['---', `name: ${name}`, `description: ${JSON.stringify(description)}`, '---', body].join('\n'),
 } as const

@@ -29,7 +29,7 @@ const seenChars = 300
 export const triedAct = z.object({
   act: z.enum(wallActs),
   outcome: z.enum(wallOutcomes),
-  /** What was tried, and what the system answered. */
+  /** The act that was tried, and the answer of the system. */
   seen: z.string().max(seenChars),
 })
 export type TriedAct = z.infer<typeof triedAct>

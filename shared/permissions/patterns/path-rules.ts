@@ -12,11 +12,11 @@ export interface JudgedPlace {
   realPatterns: ReadonlyMap<string, string>
   /** Folders of svc's own, in every spelling: no file tool reads or writes them. */
   ownFolders: readonly string[]
-  /** Of these the folder with the run's copies of skills, in every spelling: it is the run's. */
+  /** The folder, of these, with the run's copies of skills, in every spelling: it is the run's. */
   skillFolders?: readonly string[]
   /** The run's own `svc`, which is first on its PATH; null: it has none. */
   svcProgram: string | null
-  /** By which name the harness loads the run's own skill `svc`; left out: the run has none. */
+  /** The name by which the harness loads the run's own skill `svc`; left out: the run has none. */
   svcSkill?: string
 }
 

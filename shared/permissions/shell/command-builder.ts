@@ -1,7 +1,7 @@
 /** A word of a command as the shell would see it, without its quotes. */
 export interface ShellWord {
   text: string
-  /** The same with `unknown` for what only the shell can know: variables, substitutions, patterns of file names. */
+  /** The text with `unknown` for what only the shell can know: variables, substitutions, patterns of file names. */
   shape: string
   /** `plain`: its braces may make several words of it; `mixed`: nobody can say, since some of them are quoted. */
   braces: 'none' | 'plain' | 'mixed'
@@ -78,7 +78,7 @@ export class CommandBuilder {
     if (/[{},]/.test(text)) word.hasQuotedBrace = true
   }
 
-  /** Another word in its place; answers the one so far. */
+  /** Puts another word in its place, and returns the one so far. */
   swapWord(word: OpenWord | null): OpenWord | null {
     const before = this.#open.word
     this.#open.word = word

@@ -456,8 +456,8 @@ test.for([
     for (let again = 0; again < 2 && found >= enough; again++) found = Math.min(found, costs(lines))
     return found
   }
-  // One line costs about what sixteen of a sixteenth do; it would be sixteen times as much if each part were looked at with
-  // all others. On a busy machine what comes after the other may take thrice as long.
+  // A line costs about what sixteen of a sixteenth do; it would be sixteen times as much if each part were looked at with all others. On a
+  // busy machine the one that comes after the other may take thrice as long.
   const few = Array<string>(16).fill(filled(maxCommandChars / 16))
   // The first time takes longer, as nothing is compiled yet.
   const parts = Math.min(costs(few), costs(few))

@@ -60,7 +60,7 @@ class Search {
   readonly #seen = new Set<string>()
   #scanned = 0
   #written = 0
-  /** What the line defines, in small letters: it may run what it is given. */
+  /** Functions that the line defines, in small letters: each may run what it is given. */
   #functions: ReadonlySet<string> = new Set()
 
   text(line: string): void {
@@ -132,7 +132,7 @@ class Search {
     for (const word of words.slice(first, last)) {
       rest = rest.slice(1 + word.text.length)
       this.#emit(word, rest, inner.isGuess)
-      // Its arguments together are a line.
+      // The arguments of `eval` together are a line.
       if (runsWords && plainName(word.text) === 'eval') this.#later({ ...inner, text: rest })
       if (hasEnv && word.text.includes('\\')) this.#later({ ...inner, text: splitByEnv(word.text) })
       if (name === 'alias') this.#later({ ...inner, text: word.text.slice(word.text.indexOf('=') + 1) })

@@ -136,7 +136,7 @@ class Lexer {
       this.#frames.pop()
       return this.#closeBraces(frame, this.#at - 1)
     }
-    // It depends on the shell whether such a quote is one.
+    // Shells differ in whether such a quote is one.
     if (char === "'" && frame.isQuoted) this.#doubt()
     if (char === '\n' && this.#hereDocuments.isPending) this.#doubt()
     this.#stepInWord(char, frame.isQuoted)

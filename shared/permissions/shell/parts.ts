@@ -18,7 +18,7 @@ export function unclearAt(command: string): number | null {
   return Array.isArray(read) ? null : read.unclearAt
 }
 
-/** What stands between two quotes, which is part of one word. `from` and `to`: the places of the quotes. */
+/** The text between two quotes, which is part of one word. `from` and `to`: the places of the quotes. */
 export interface Quoted {
   from: number
   to: number

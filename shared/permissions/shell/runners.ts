@@ -74,9 +74,9 @@ export function functionsIn(line: string): string[] {
   return [...found].map(([, plain, named]) => plain ?? named!)
 }
 
-/** What stands before the value in `PAGER=x`, `core.pager=x`, `--to-command=x` and `EXEC:x`. */
+/** Matches what stands before the value in `PAGER=x`, `core.pager=x`, `--to-command=x` and `EXEC:x`. */
 export const nameBefore = /^(?:[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=|[-\w.+]+=|[A-Z]+:)/
 
-/** What `env -S` splits, in which these stand for blanks. */
+/** Replaces what stands for blanks in a text that `env -S` splits. */
 export const splitByEnv = (word: string): string =>
   word.replace(/^(?:-\w*?S|--split-string=)/, '').replaceAll(/\\[_tnrfv]/g, ' ')

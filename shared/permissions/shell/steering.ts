@@ -3,17 +3,17 @@ import { lex } from './lexer.ts'
 // Commands of a shell that change what it runs afterwards or run what stands in a name, so that a rule which names them says nothing
 // about what comes of it.
 
-/** They set variables, options or meanings of names; `read` and others take the values from elsewhere. */
+/** Commands that set variables, options or meanings of names; `read` and others take the values from elsewhere. */
 const setting = new Set(
   `export declare typeset local readonly integer float setenv unset read mapfile readarray getopts alias unalias hash enable
   shopt setopt unsetopt emulate autoload zmodload trap bind bindkey`.split(/\s+/),
 )
-/** They take a name or a number, in which a subscript is computed: `test -v 'a[$(rm x)]'` runs `rm x`. */
+/** Commands that take a name or a number, in which a subscript is computed: `test -v 'a[$(rm x)]'` runs `rm x`. */
 const computing = new Set([...setting, 'test', '[', '[[', 'printf', 'print', 'let', 'wait', 'exit', 'return', 'shift'])
-/** These compute whatever a variable holds, which may have a subscript in it. */
+/** Operators that compute whatever a variable holds, which may have a subscript in it. */
 const computingAlways = /^(?:-eq|-ne|-lt|-le|-gt|-ge|-v|-R)$/
 const assignment = /^[A-Za-z_]\w*(?:\[.*\])?\+?=/s
-/** What stands before a command of the shell and changes nothing of its meaning. */
+/** Words that stand before a command of the shell and change nothing of its meaning. */
 const before = new Set(['builtin', 'command', 'noglob', 'nocorrect', 'time', '!', '-'])
 
 /**
@@ -27,7 +27,7 @@ export function steersWhatRuns(parts: readonly string[]): boolean {
   })
 }
 
-/** As the shell sees them, without their quotes. */
+/** Returns the words as the shell sees them, without their quotes. */
 function wordsOf(part: string): string[] {
   const words = (lex(part).commands[0] ?? []).map(({ text }) => text)
   const first = words.findIndex((word) => !before.has(word))
