@@ -80,7 +80,7 @@ const rules: Rule[] = [
     why: 'waits for promises together beside handles of the database; take inOneTrip',
   },
   {
-    files: /^(?:cli|control-plane|device-manager|sandbox|shared)\/.*\.ts$/,
+    files: /\.ts$/,
     pattern: strayDocComment,
     why: 'has a doc comment that stands on nothing; put it on what it describes, or at the head of the file in //',
   },

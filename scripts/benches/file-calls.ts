@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Context } from './context.ts'
 
-/** Uploads and downloads as a client makes them, which costs the client as little as can be. */
+// Uploads and downloads as a client makes them, which costs the client as little as can be.
 
 export const fileBytes = 50 * 1024 * 1024
 

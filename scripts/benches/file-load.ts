@@ -7,7 +7,7 @@ import { atMost, compare, type Result } from './measure.ts'
 import { lagResolutionMs, serverProbe } from './server-probe.ts'
 import { startServer } from './stack.ts'
 
-/** What eight uploads of 50 MB at once cost a server: memory, and the turns of its event loop. */
+// What eight uploads of 50 MB at once cost a server: memory, and the turns of its event loop.
 
 const atOnce = 8
 const allowedMiB = 128

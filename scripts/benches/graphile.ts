@@ -4,10 +4,8 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
-/**
- * graphile-worker, a job queue on PostgreSQL, as the peer of dispatch. It is fetched by name into the project's cache when it
- * is first asked for, and is no dependency.
- */
+// graphile-worker, a job queue on PostgreSQL, as the peer of dispatch. It is fetched by name into the project's cache when it
+// is first asked for, and is no dependency.
 
 const version = '0.18.0'
 

@@ -1,4 +1,4 @@
-/** Numbers of a benchmark: two things measured in turn, and the ratio between them. */
+// Numbers of a benchmark: two things measured in turn, and the ratio between them.
 
 export interface Stat {
   median: number

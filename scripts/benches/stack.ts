@@ -10,7 +10,7 @@ import type { EnrolReply } from '../../shared/device/control.ts'
 import { delay, Program, waitFor } from '../../test/kit/programs.ts'
 import type { Context } from './context.ts'
 
-/** The programs of the system, compiled, with the settings they have when nothing is set. */
+// The programs of the system, compiled, with the settings they have when nothing is set.
 
 export interface BenchServer {
   program: Program

@@ -4,7 +4,7 @@ import { atMost, compare, quantile, type Result } from './measure.ts'
 import { lagResolutionMs, serverProbe } from './server-probe.ts'
 import { programOf, startSide, storeProgram, type On } from './workflow-stack.ts'
 
-/** How late the event loop of a server is while it takes programs as large as they may be, which workers check. */
+// How late the event loop of a server is while it takes programs as large as they may be, which workers check.
 
 const sourceChars = 200_000
 const checksAtOnce = 4

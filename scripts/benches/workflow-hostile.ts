@@ -5,7 +5,7 @@ import { atMost, compare, quantile, type Result } from './measure.ts'
 import { serverProbe } from './server-probe.ts'
 import { programOf, startFlow, startSide, storeProgram, type On, type Side } from './workflow-stack.ts'
 
-/** What programs that want to hold a server do to everybody else there, and what is left of them in memory. */
+// What programs that want to hold a server do to everybody else there, and what is left of them in memory.
 
 const megabyte = 1024 * 1024
 const mostRounds = 3

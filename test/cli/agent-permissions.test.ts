@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
-/** `svc agent permissions list`, `add` and `remove`, and the flags of `agent config set`, by the real program. */
+// `svc agent permissions list`, `add` and `remove`, and the flags of `agent config set`, by the real program.
 
 let home: Home
 let server: TestServer

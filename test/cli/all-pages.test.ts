@@ -7,7 +7,7 @@ import { sandboxRow } from '../store/sandbox-rows.ts'
 import { newPlugin } from '../api/facts/kit/plugins.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
-/** `svc api PATH --paginate` on every list of the contract that has pages, against a real server. */
+// `svc api PATH --paginate` on every list of the contract that has pages, against a real server.
 
 const paged = contract.filter(({ method, query }) => {
   const keys = Object.keys(query.shape)

@@ -19,7 +19,7 @@ import type { Answer } from './api-server.ts'
 import { exampleWords } from './example-words.ts'
 import { makeServedHome, runId, type ServedHome } from './served-home.ts'
 
-/** What a network puts in the server's place says 200, too. None of it passes for the server's answer. */
+// What a network puts in the server's place says 200, too. None of it passes for the server's answer.
 
 const raw =
   (type: string, text: string): Answer =>

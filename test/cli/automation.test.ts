@@ -5,7 +5,7 @@ import { findDetails } from '../../control-plane/resources/runs/details-store.ts
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
-/** The commands of automations, by the real `svc` against a real server, as an agent types them within its run. */
+// The commands of automations, by the real `svc` against a real server, as an agent types them within its run.
 
 let home: Home
 let server: TestServer

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { useRealServer } from './real-server.ts'
 
-/** The commands of connections, by the real `svc` against a real server. */
+// The commands of connections, by the real `svc` against a real server.
 
 const real = useRealServer()
 const call = (line: readonly string[], input?: string) =>

@@ -9,7 +9,7 @@ import { waitFor } from '../kit/programs.ts'
 import { turnIsolationOff } from '../kit/wall.ts'
 import { makeHome, type Finished, type Home } from './run-svc.ts'
 
-/** A machine whose server gets another address, with a run that goes on meanwhile; one story in order. */
+// A machine whose server gets another address, with a run that goes on meanwhile; one story in order.
 
 let home: Home
 let server: Started

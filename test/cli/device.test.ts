@@ -11,7 +11,7 @@ import { programFile } from '../kit/program-file.ts'
 import { turnIsolationOff } from '../kit/wall.ts'
 import { makeHome, type Finished, type Home } from './run-svc.ts'
 
-/** The commands about this machine's device, against a real control plane and a real daemon; one story in order. */
+// The commands about this machine's device, against a real control plane and a real daemon; one story in order.
 
 let home: Home
 let server: ChildProcess

@@ -9,7 +9,7 @@ import { commandFacts, routeFacts } from '../api/contract/document-facts.ts'
 import { isLong } from '../kit/forms.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
-/** The commands as the documents write them, by their help; some of them, or all in the long form, are asked of the real program. */
+// The commands as the documents write them, by their help; some of them, or all in the long form, are asked of the real program.
 
 let home: Home
 let commands: readonly Command[]

@@ -28,9 +28,9 @@ import { onTerminal } from './on-terminal.ts'
 import { useRealServer, type RealServer } from './real-server.ts'
 import { waitFor } from '../kit/programs.ts'
 
-const execFile = async (program: string, line: string[]) => (await promisify(execute)(program, line)).stdout
+// The commands of files, by the real `svc` against a real server.
 
-/** The commands of files, by the real `svc` against a real server. */
+const execFile = async (program: string, line: string[]) => (await promisify(execute)(program, line)).stdout
 
 const real = useRealServer()
 const call: RealServer['svc'] = (line, options) => real.svc(line, options)

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeServedHome, type ServedHome } from './served-home.ts'
 import { svcProgram } from './run-svc.ts'
 
-/** svc in a folder that was removed under it, as by an agent that removes the tree in which it worked. */
+// svc in a folder that was removed under it, as by an agent that removes the tree in which it worked.
 
 let home: ServedHome
 let env: Record<string, string>

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { makeLearning } from '../api/facts/kit/learnings.ts'
 import { useRealServer } from './real-server.ts'
 
-/** The commands of learnings, by the real `svc` against a real server. */
+// The commands of learnings, by the real `svc` against a real server.
 
 const real = useRealServer()
 const call = (line: readonly string[], env: Record<string, string> = {}) => real.svc(['learning', ...line], { env })

@@ -7,7 +7,7 @@ import { makeHome, type Home } from './run-svc.ts'
 import { programFile } from '../kit/program-file.ts'
 import { spawnSync } from 'node:child_process'
 
-/** A state folder in which no socket can be made, since its path is too long. */
+// A state folder in which no socket can be made, since its path is too long.
 
 let home: Home
 beforeAll(() => {

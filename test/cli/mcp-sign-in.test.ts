@@ -5,7 +5,7 @@ import { signedIn } from '../kit/browser.ts'
 import { McpOauthServer } from '../kit/mcp-oauth-server.ts'
 import { useRealServer } from './real-server.ts'
 
-/** `svc mcp sign-in` and `svc mcp tools`, as docs/connections.md has them. */
+// `svc mcp sign-in` and `svc mcp tools`, as docs/connections.md has them.
 
 const real = useRealServer({ SVC_ALLOW_HOSTS: '127.0.0.1' })
 let site: McpOauthServer

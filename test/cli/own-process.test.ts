@@ -5,7 +5,7 @@ import { allCommands, contractCommands } from '../../cli/arguments/commands.ts'
 import { exampleWords } from './example-words.ts'
 import { makeServedHome, type ServedHome } from './served-home.ts'
 
-/** A call of each family of commands in a process of its own, as people start it, and in the one that tests keep. */
+// A call of each family of commands in a process of its own, as people start it, and in the one that tests keep.
 
 let home: ServedHome
 let env: Record<string, string>

@@ -18,7 +18,7 @@ import { isLong } from '../kit/forms.ts'
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
-/** `svc agent permissions check`, by the real program against a real server, beside the call check of a run. */
+// `svc agent permissions check`, by the real program against a real server, beside the call check of a run.
 
 let home: Home
 let server: TestServer

@@ -6,7 +6,7 @@ import { pluginFiles, treeOf } from '../api/facts/kit/plugins.ts'
 import { startGitServer, type GitServer } from '../kit/git-server.ts'
 import { useRealServer } from './real-server.ts'
 
-/** The commands of plugins, by the real `svc` against a real server. */
+// The commands of plugins, by the real `svc` against a real server.
 
 let git: GitServer
 beforeAll(async () => void (git = await startGitServer()))

@@ -6,7 +6,7 @@ import { makeSkill } from '../api/facts/kit/skills.ts'
 import { startGitServer, type GitServer } from '../kit/git-server.ts'
 import { useRealServer } from './real-server.ts'
 
-/** The commands of skills, by the real `svc` against a real server. */
+// The commands of skills, by the real `svc` against a real server.
 
 let git: GitServer
 beforeAll(async () => void (git = await startGitServer()))

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
-/** The commands of tasks and repos, by the real `svc` against a real server, as an agent and as a person types them. */
+// The commands of tasks and repos, by the real `svc` against a real server, as an agent and as a person types them.
 
 let home: Home
 let server: TestServer

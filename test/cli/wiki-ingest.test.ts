@@ -8,7 +8,7 @@ import { isLong } from '../kit/forms.ts'
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
-/** Directories ingested by the real `svc`, against a real server. */
+// Directories ingested by the real `svc`, against a real server.
 
 let home: Home
 let server: TestServer

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { makePage } from '../api/facts/kit/wiki.ts'
 import { useRealServer } from './real-server.ts'
 
-/** The commands of the wiki, by the real `svc` against a real server. */
+// The commands of the wiki, by the real `svc` against a real server.
 
 const real = useRealServer()
 const call = (line: readonly string[], { token = real.server.owner.token, input = '' } = {}) =>

@@ -8,7 +8,7 @@ import { ClaudeDevice } from '../kit/claude-device.ts'
 import { isLong } from '../kit/forms.ts'
 import type { StubLlm } from '../kit/stub-llm.ts'
 
-/** A tool call that must be asked, with the real daemon, its run hosts and the real Claude Code. */
+// A tool call that must be asked, with the real daemon, its run hosts and the real Claude Code.
 
 let machine: ClaudeDevice
 let stub: StubLlm

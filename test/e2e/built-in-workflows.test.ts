@@ -17,10 +17,8 @@ import { Hopeless, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 
-/**
- * The built-in programs on a real device, with an agent that does all that its prompts say and nothing else: started by hand with a
- * task, by a merge, and by passed checks.
- */
+// The built-in programs on a real device, with an agent that does all that its prompts say and nothing else: started by hand with a
+// task, by a merge, and by passed checks.
 
 let github: FakeGithub
 let system: TestSystem

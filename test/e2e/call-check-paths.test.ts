@@ -7,7 +7,7 @@ import { isLong } from '../kit/forms.ts'
 import { ClaudeDevice } from '../kit/claude-device.ts'
 import type { StubTool } from '../kit/stub-llm.ts'
 
-/** Links that lead out of what a run may touch, with the real daemon, its run hosts and the real Claude Code. */
+// Links that lead out of what a run may touch, with the real daemon, its run hosts and the real Claude Code.
 
 let machine: ClaudeDevice
 let missing: string | null = null

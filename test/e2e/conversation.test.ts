@@ -7,7 +7,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** A turn from the terminal of a person to a real run on a real device and back, also when the server dies meanwhile. */
+// A turn from the terminal of a person to a real run on a real device and back, also when the server dies meanwhile.
 
 let system: TestSystem
 let home: Home

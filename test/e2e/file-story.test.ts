@@ -3,7 +3,7 @@ import { fileStory } from '../fault/file-story.ts'
 import { startFilesStage, type FilesStage } from '../fault/files-stage.ts'
 import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
 
-/** The life of the largest files in a bucket; `fault/files-deaths.test.ts` has it on a disk, with SQLite. */
+// The life of the largest files in a bucket; `fault/files-deaths.test.ts` has it on a disk, with SQLite.
 
 describe.skipIf(!hasPostgres())('with two replicas on PostgreSQL', () => {
   let database: PostgresDatabase

@@ -8,7 +8,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { scenario } from '../kit/system-scenario.ts'
 
-/** A real run asks a person with the real `svc`: for a secret, which the run that this wakes has, and for an answer it waits for. */
+// A real run asks a person with the real `svc`: for a secret, which the run that this wakes has, and for an answer it waits for.
 
 let system: TestSystem
 beforeAll(async () => {

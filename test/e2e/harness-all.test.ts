@@ -9,10 +9,9 @@ import { serverCases } from './harness/server-cases.ts'
 import { stagesFor } from './harness/stage.ts'
 import { workflowCase } from './harness/workflow-case.ts'
 
-/**
- * What the short form shows of the real harnesses, on one device that has them: CONTRIBUTING.md has the table. Recordings stand for the
- * rest of the cases; the long form has them in harness-acp, -claude, -codex and -opencode.
- */
+// What the short form shows of the real harnesses, on one device that has them: CONTRIBUTING.md has the table. Recordings stand for the
+// rest of the cases; the long form has them in harness-acp, -claude, -codex and -opencode.
+
 // Claude is the first, since its person's profile is written anew.
 const { stageOn, systemOf } = stagesFor([claudeDriver, codexDriver, opencodeDriver, acpDriver], installCursor)
 

@@ -12,10 +12,8 @@ import { TestSystem } from '../kit/system.ts'
 import { claudeDriver } from './harness/drivers.ts'
 import { dataOf, newAgent, plays, says, type Stage } from './harness/stage.ts'
 
-/**
- * A sign-in to a real MCP server behind a real provider of OAuth, in a run of the real claude: its tool works before and after the end of a
- * token, and neither token is where the agent could read it.
- */
+// A sign-in to a real MCP server behind a real provider of OAuth, in a run of the real claude: its tool works before and after the end of a
+// token, and neither token is where the agent could read it.
 
 /** Tokens end so soon that a run needs several, and not while a request with one is on its way through a busy machine. */
 const tokenS = 10

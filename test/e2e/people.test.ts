@@ -12,11 +12,9 @@ import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts
 import type { TestApi } from '../kit/system-api.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 
-/**
- * A person and an agent work through tasks: the agent asks, the person answers, a tool call is approved, one task waits
- * for the other, a comment stops the third. Real control planes, a real device and the real Claude Code; only its model
- * is scripted, by what was said to it last.
- */
+// A person and an agent work through tasks: the agent asks, the person answers, a tool call is approved, one task waits
+// for the other, a comment stops the third. Real control planes, a real device and the real Claude Code; only its model
+// is scripted, by what was said to it last.
 
 interface Task {
   id: string

@@ -6,7 +6,7 @@ import { waitFor } from '../kit/programs.ts'
 import { shortDurations, TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
 
-/** Three replicas of the control plane on one PostgreSQL. The durations of the link are a tenth of the real ones. */
+// Three replicas of the control plane on one PostgreSQL. The durations of the link are a tenth of the real ones.
 
 describe.skipIf(!hasPostgres())('several replicas', () => {
   let database: PostgresDatabase

@@ -9,7 +9,7 @@ import { TestSystem } from '../kit/system.ts'
 import { claudeDriver } from './harness/drivers.ts'
 import { dataOf, newAgent, plays, says, type Stage } from './harness/stage.ts'
 
-/** A connection of the workspace in runs of the real claude, which uses a tool of its service and never has its key. */
+// A connection of the workspace in runs of the real claude, which uses a tool of its service and never has its key.
 
 const key = 'key_nobody_may_see_5f2a'
 let note: string | null = null

@@ -6,7 +6,7 @@ import { processesNaming } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** Invariant I6 and row 39: what a run may know stays in it, and what the device knows does not get there. */
+// Invariant I6 and row 39: what a run may know stays in it, and what the device knows does not get there.
 
 let system: TestSystem
 beforeAll(async () => {

@@ -12,7 +12,7 @@ import { programFile } from '../kit/program-file.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestServer } from '../kit/system-server.ts'
 
-/** svc on a terminal, the server and its operator's commands, each a real process. */
+// svc on a terminal, the server and its operator's commands, each a real process.
 
 const serverProgram = programFile('control-plane')
 let root: string

@@ -7,7 +7,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { git, printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** The main job, on a real control plane, a real device and a real repository. */
+// The main job, on a real control plane, a real device and a real repository.
 
 let system: TestSystem
 beforeAll(async () => {

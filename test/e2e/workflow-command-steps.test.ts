@@ -6,7 +6,7 @@ import { isLong } from '../kit/forms.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 
-/** Commands of programs on a real device, in the folder and by the rules of their agents. */
+// Commands of programs on a real device, in the folder and by the rules of their agents.
 
 let system: TestSystem
 let folder: string

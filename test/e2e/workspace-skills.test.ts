@@ -12,7 +12,7 @@ import { TestSystem } from '../kit/system.ts'
 import { claudeDriver } from './harness/drivers.ts'
 import { asked, dataOf, ended, newAgent, plays, says, stageFor, type Stage } from './harness/stage.ts'
 
-/** Skills of a workspace in runs of the real claude, which says with its first line which skills it has. */
+// Skills of a workspace in runs of the real claude, which says with its first line which skills it has.
 
 const stdioServer = join(import.meta.dirname, '../kit/mcp-server.mjs')
 

@@ -9,7 +9,7 @@ import { startScripted, type ScriptedSystem } from '../kit/scripted-system.ts'
 import type { TestDevice } from '../kit/system-device.ts'
 import type { Lease, ScriptedServer } from '../kit/system-scripted-server.ts'
 
-/** What a person is asked is not lost by a death of daemon or run host at any moment after it was on the disk. */
+// What a person is asked is not lost by a death of daemon or run host at any moment after it was on the disk.
 
 /** Moments at which the run host is killed. */
 const rounds = repeats('FAULT_ASKS', { short: 1, long: 16 })

@@ -9,7 +9,7 @@ import { nothingNames, waitFor } from '../kit/programs.ts'
 import { makeRepo, printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 import { TestSystem } from '../kit/system.ts'
 
-/** Harnesses that behave badly: each run has a named ending, and neither the daemon nor another run notices. */
+// Harnesses that behave badly: each run has a named ending, and neither the daemon nor another run notices.
 
 let system: TestSystem
 let program: string

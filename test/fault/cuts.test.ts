@@ -5,7 +5,7 @@ import { delay, waitFor } from '../kit/programs.ts'
 import { shortDurations, TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, rows 18, 19 and 22: what the network does between daemon and control plane. */
+// Fault matrix, rows 18, 19 and 22: what the network does between daemon and control plane.
 
 /** Durations are, but for row 18 in the long form, the real ones divided by this: a lease of 90 s lasts 4.5 s. */
 const factor = 20

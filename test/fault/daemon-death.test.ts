@@ -9,7 +9,7 @@ import { delay, processesNaming, seededRandom, waitFor } from '../kit/programs.t
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, stepsWhileAlone } from '../kit/system-scenario.ts'
 
-/** Fault matrix, rows 1 and 2: kill -9 of the daemon. `FAULT_KILLS` sets how often row 2 kills. */
+// Fault matrix, rows 1 and 2: kill -9 of the daemon. `FAULT_KILLS` sets how often row 2 kills.
 
 const kills = repeats('FAULT_KILLS', { short: 1, long: 6 })
 

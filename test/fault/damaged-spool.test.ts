@@ -9,7 +9,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, row 44: what a damaged spool lost is declared, and the ending comes after all that the server has. */
+// Fault matrix, row 44: what a damaged spool lost is declared, and the ending comes after all that the server has.
 
 let system: TestSystem
 beforeAll(async () => {

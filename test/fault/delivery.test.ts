@@ -9,7 +9,7 @@ import { enrol, FakeDevice } from '../kit/fake-device.ts'
 import { seededRandom, waitFor } from '../kit/programs.ts'
 import { outcomeOf, TestServer } from '../kit/server.ts'
 
-/** Fault matrix, rows 29 to 33, at the control plane: what a device says twice, out of order, wrongly, or too late. */
+// Fault matrix, rows 29 to 33, at the control plane: what a device says twice, out of order, wrongly, or too late.
 
 const report: EndReport = {
   exitReason: 'completed',

@@ -6,7 +6,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, stepsWhileAlone } from '../kit/system-scenario.ts'
 
-/** Fault matrix, row 46: a disk that answers each write with an input/output error, and then works again. */
+// Fault matrix, row 46: a disk that answers each write with an input/output error, and then works again.
 
 const why = whyNoFailingDisk()
 if (why !== null) process.stderr.write(`NOT RUN: ${why}, so no disk ever failed\n`)

@@ -9,7 +9,7 @@ import { waitFor } from '../kit/programs.ts'
 import { failCalls, fileThreadOf } from '../kit/traced-thread.ts'
 import { contentOf, type Answer, type FilesStage } from './files-stage.ts'
 
-/** Storage that fails under a real server is told, and loses nothing that was stored. */
+// Storage that fails under a real server is told, and loses nothing that was stored.
 
 export const mebibyte = 1024 * 1024
 /** `503 storage_unavailable` */

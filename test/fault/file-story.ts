@@ -12,10 +12,8 @@ import { waitFor } from '../kit/programs.ts'
 import type { TestServer } from '../kit/system-server.ts'
 import type { FilesStage } from './files-stage.ts'
 
-/**
- * The life of the largest files, as a person sees it, with real servers that are killed in between, and in the long form started
- * anew as well. Each request goes to the next replica. The stage has no files yet.
- */
+// The life of the largest files, as a person sees it, with real servers that are killed in between, and in the long form started
+// anew as well. Each request goes to the next replica. The stage has no files yet.
 
 interface Answer {
   status: number

@@ -13,12 +13,10 @@ import { checkLeft, FilePoints } from './file-points.ts'
 import { fileStory } from './file-story.ts'
 import { contentOf, deletedLongAgo, startFilesStage, type FilesStage } from './files-stage.ts'
 
-/**
- * Rows and bytes do not come apart: `kill -9` of a real server before and after each operation on a file, each write of its
- * database, and each request to its bucket, while files are uploaded, replaced, deleted, restored and purged. The long form walks
- * through all points of all operations, in a bucket on PostgreSQL. The short one kills once with each storage, at a point that is
- * drawn, and looks at what kills at all points of all operations would leave of a server in this process.
- */
+// Rows and bytes do not come apart: `kill -9` of a real server before and after each operation on a file, each write of its
+// database, and each request to its bucket, while files are uploaded, replaced, deleted, restored and purged. The long form walks
+// through all points of all operations, in a bucket on PostgreSQL. The short one kills once with each storage, at a point that is
+// drawn, and looks at what kills at all points of all operations would leave of a server in this process.
 
 interface Operation {
   /** Resolves with what is done while the server dies: true when the client was told that it is done. */

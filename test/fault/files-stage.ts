@@ -11,7 +11,7 @@ import { startS3, type S3Bucket } from '../kit/s3.ts'
 import { TestServer } from '../kit/system-server.ts'
 import { waitFor } from '../kit/programs.ts'
 
-/** A real control plane whose files lie on a disk or in a bucket, and what must hold of them whatever happens. */
+// A real control plane whose files lie on a disk or in a bucket, and what must hold of them whatever happens.
 
 interface Revision {
   id: string

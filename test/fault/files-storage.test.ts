@@ -6,7 +6,7 @@ import { smallDisk, whyNoSmallDisk, type SmallDisk } from '../kit/small-disk.ts'
 import { isKept, mebibyte, outcomeOf, tryReplace, tryUpload, unavailable } from './failing-storage.ts'
 import { startFilesStage, type FilesStage } from './files-stage.ts'
 
-/** Storage that is full or away under a real server: it is told, and loses nothing that was stored. */
+// Storage that is full or away under a real server: it is told, and loses nothing that was stored.
 
 let stage: FilesStage
 

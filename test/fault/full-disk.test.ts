@@ -9,10 +9,8 @@ import { whyNoSmallDisk } from '../kit/small-disk.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/**
- * Fault matrix, row 43, on a file system that is really full: whatever daemon and run hosts write at that moment. The
- * disk is filled to its last byte at random points; `FAULT_DISKS` sets how often.
- */
+// Fault matrix, row 43, on a file system that is really full: whatever daemon and run hosts write at that moment. The
+// disk is filled to its last byte at random points; `FAULT_DISKS` sets how often.
 
 const rounds = repeats('FAULT_DISKS', { short: 1, long: 3 })
 /** A run that the full disk met before its harness was launched says so; it is not lost. */

@@ -6,7 +6,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, rows 43 and 44: a spool of 2 MiB (128 pages) that runs full while the wire is cut, and one that is gone. */
+// Fault matrix, rows 43 and 44: a spool of 2 MiB (128 pages) that runs full while the wire is cut, and one that is gone.
 
 let system: TestSystem
 beforeAll(async () => {

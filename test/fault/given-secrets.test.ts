@@ -11,10 +11,8 @@ import type { TestDevice } from '../kit/system-device.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 import type { ScriptedServer } from '../kit/system-scripted-server.ts'
 
-/**
- * Invariant I6 for the secrets that come with `run.start`: they are in the environment of the harness and nowhere else, at
- * no moment of the run and whatever dies meanwhile.
- */
+// Invariant I6 for the secrets that come with `run.start`: they are in the environment of the harness and nowhere else, at
+// no moment of the run and whatever dies meanwhile.
 
 const secrets = {
   DEPLOY_KEY: 'dk-4kX!s9"q\\0/Zé&%+Tz',

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 
-/** Fault matrix, row 22, with the real durations: it only waits, beside the other tests. */
+// Fault matrix, row 22, with the real durations: it only waits, beside the other tests.
 
 const noticedMs = 45_000
 /** The time that a busy machine needs to tell of it; the wire must be given up before. */

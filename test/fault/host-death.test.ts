@@ -10,7 +10,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, rows 3 and 4: kill -9 of run hosts, with and without their daemon. */
+// Fault matrix, rows 3 and 4: kill -9 of run hosts, with and without their daemon.
 
 let system: TestSystem
 beforeAll(async () => {

@@ -11,7 +11,7 @@ import { delay, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** Run hosts that live and do not answer: stopped, or held up by a disk for good. */
+// Run hosts that live and do not answer: stopped, or held up by a disk for good.
 
 let system: TestSystem
 beforeAll(async () => {

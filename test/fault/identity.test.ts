@@ -9,7 +9,7 @@ import { nothingNames, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, rows 35 and 36: who a daemon is, and when it may no longer be. */
+// Fault matrix, rows 35 and 36: who a daemon is, and when it may no longer be.
 
 const doNotRestart = 78
 

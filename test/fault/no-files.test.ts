@@ -12,7 +12,7 @@ import type { TestDevice } from '../kit/system-device.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, row 46: a daemon or a server that may open no further file, and so start no program and take no connection. */
+// Fault matrix, row 46: a daemon or a server that may open no further file, and so start no program and take no connection.
 
 const why = whyNoFileLimit()
 if (why !== null) process.stderr.write(`NOT RUN: ${why}, so no program was ever without files\n`)

@@ -9,7 +9,7 @@ import { startScripted, type ScriptedSystem } from '../kit/scripted-system.ts'
 import type { TestDevice } from '../kit/system-device.ts'
 import type { Lease, ScriptedServer } from '../kit/system-scripted-server.ts'
 
-/** Fault matrix, rows 29, 34 and 41, at the real daemon: offers and starts that come twice, too late, or too many. */
+// Fault matrix, rows 29, 34 and 41, at the real daemon: offers and starts that come twice, too late, or too many.
 
 const harness = resolve(import.meta.dirname, '../kit/fake-harness.mjs')
 let root: string

@@ -5,11 +5,9 @@ import { isLong, repeats } from '../kit/forms.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { RefreshStage } from './one-refresh-stage.ts'
 
-/**
- * One connection for 50 runs on three devices, while replicas, daemons and run hosts are killed: each refresh token is used once, and
- * nobody signs in anew. One thing excuses a new sign-in: a replica was killed between the answer of the provider and its commit,
- * since nobody else has that answer. These are counted and printed. `REFRESH_S` sets how long.
- */
+// One connection for 50 runs on three devices, while replicas, daemons and run hosts are killed: each refresh token is used once, and
+// nobody signs in anew. One thing excuses a new sign-in: a replica was killed between the answer of the provider and its commit,
+// since nobody else has that answer. These are counted and printed. `REFRESH_S` sets how long.
 
 const seconds = repeats('REFRESH_S', { short: 36, long: 1_800 })
 /** One that is refused within ten seconds is not renewed again. */

@@ -5,7 +5,7 @@ import { checkInvariants } from '../kit/invariants.ts'
 import { TestSystem } from '../kit/system.ts'
 import { scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, row 54, through the whole system: the end of what a short program prints is not lost. */
+// Fault matrix, row 54, through the whole system: the end of what a short program prints is not lost.
 
 let system: TestSystem
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestServer } from '../kit/system-server.ts'
 
-/** `kill -9` of a real server while the rows of a removed workspace go: they go on going after its next start. */
+// `kill -9` of a real server while the rows of a removed workspace go: they go on going after its next start.
 
 const tasks = 8_000
 

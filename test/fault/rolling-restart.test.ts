@@ -9,10 +9,8 @@ import { TestApi } from '../kit/system-api.ts'
 import type { TestDevice } from '../kit/system-device.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/**
- * Two replicas behind a balancer that goes by `/readyz`, restarted one after another, while runs of one workspace print and people
- * write to it. Prints how long the slowest writes took: that depends on the machine.
- */
+// Two replicas behind a balancer that goes by `/readyz`, restarted one after another, while runs of one workspace print and people
+// write to it. Prints how long the slowest writes took: that depends on the machine.
 
 /** Longer than by default: the balancer, too, waits for a processor on a busy machine. */
 const drainMs = 8_000

@@ -5,10 +5,8 @@ import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, stepsWhileAlone } from '../kit/system-scenario.ts'
 
-/**
- * Fault matrix, rows 5 and 6: kill -9 of the control plane. The daemon waits a quarter of its usual time before it
- * connects again. `FAULT_KILLS` sets how often row 5 kills at random points.
- */
+// Fault matrix, rows 5 and 6: kill -9 of the control plane. The daemon waits a quarter of its usual time before it
+// connects again. `FAULT_KILLS` sets how often row 5 kills at random points.
 
 const kills = repeats('FAULT_KILLS', { short: 1, long: 6 })
 

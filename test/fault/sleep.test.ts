@@ -4,7 +4,7 @@ import { delay, waitFor, type Program } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** A machine on which the control plane and a device are both, and which sleeps longer than a silent device keeps its run. */
+// A machine on which the control plane and a device are both, and which sleeps longer than a silent device keeps its run.
 
 const sleepMs = 12_000
 

@@ -8,11 +8,9 @@ import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/**
- * Fault matrix, "Soak": many short runs, three at a time, and a random fault every second.
- * `FAULT_SOAK_S` sets how long, `FAULT_SOAK_REPLICAS` how many replicas there are, on PostgreSQL; without it there is one, on
- * SQLite.
- */
+// Fault matrix, "Soak": many short runs, three at a time, and a random fault every second.
+// `FAULT_SOAK_S` sets how long, `FAULT_SOAK_REPLICAS` how many replicas there are, on PostgreSQL; without it there is one, on
+// SQLite.
 
 const seconds = repeats('FAULT_SOAK_S', { short: 10, long: 10 })
 const replicas = Number(process.env['FAULT_SOAK_REPLICAS'] ?? 0)

@@ -1,7 +1,7 @@
 import { createLoginLink } from '../../control-plane/operator/login-link.ts'
 import type { TestServer } from './server.ts'
 
-/** Shares what a browser does with the server's pages: keeps cookies, follows where it is sent, fills in and sends forms. */
+// Shares what a browser does with the server's pages: keeps cookies, follows where it is sent, fills in and sends forms.
 
 export interface Page {
   status: number

@@ -1,7 +1,7 @@
 import type { AgentCaller, PersonCaller } from '../../control-plane/http/callers.ts'
 import { idFrom } from '../../shared/lib/ids.ts'
 
-/** Callers of one workspace, for tests of rules. */
+// Callers of one workspace, for tests of rules.
 
 export const personCaller = (role: PersonCaller['role'], userId = 'me'): PersonCaller => ({
   kind: 'person',

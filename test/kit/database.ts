@@ -3,7 +3,7 @@ import { inject, test } from 'vitest'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 import { deleteRows, resetDatabase, schemaOf, SpareDatabases } from './spare-databases.ts'
 
-/** Databases for tests, migrated and empty. */
+// Databases for tests, migrated and empty.
 
 const shared = () => inject('databases')
 

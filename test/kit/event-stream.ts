@@ -1,6 +1,6 @@
 import type { TestServer } from './server.ts'
 
-/** A reader of server-sent events that a test asks message by message. */
+// A reader of server-sent events that a test asks message by message.
 
 export interface StreamedMessage {
   id: string | null

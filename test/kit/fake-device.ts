@@ -18,10 +18,8 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { endReport } from './end-report.ts'
 import type { TestServer } from './server.ts'
 
-/**
- * The other end of a link, played by a test over a real WebSocket: it says what the test tells it to, and keeps what the
- * server says until the test asks for it.
- */
+// The other end of a link, played by a test over a real WebSocket: it says what the test tells it to, and keeps what the
+// server says until the test asks for it.
 
 type Named<T extends ServerMessage['type']> = ServerMessage & { type: T }
 type Hello = DeviceMessage & { type: 'hello' }

@@ -1,7 +1,7 @@
 import type { SandboxIdentity } from '../../shared/device/sandbox.ts'
 import type { FakeDevice, FakeRun } from './fake-device.ts'
 
-/** Runners in sandboxes that a test plays. */
+// Runners in sandboxes that a test plays.
 
 /** One that is to tell what a run left has nothing of it, and leaves. */
 export async function leftWhereLost(device: FakeDevice, { lost }: Pick<SandboxIdentity, 'lost'>): Promise<FakeDevice> {

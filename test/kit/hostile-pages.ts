@@ -1,6 +1,6 @@
 import { maxPageBytes } from '../../shared/lib/wiki-limits.ts'
 
-/** Pages of the greatest length that are made to cost as much as they can. */
+// Pages of the greatest length that are made to cost as much as they can.
 
 const filled = (piece: string, before = '') =>
   (before + piece.repeat(Math.ceil(maxPageBytes / piece.length))).slice(0, maxPageBytes)

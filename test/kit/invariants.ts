@@ -8,7 +8,7 @@ import { nothingNames, waitFor } from './programs.ts'
 import { shellIn, type Scenario } from './system-scenario.ts'
 import type { TestSystem } from './system.ts'
 
-/** The invariants of the fault matrix, I1 to I9, of one run that has ended. Called after every fault. */
+// The invariants of the fault matrix, I1 to I9, of one run that has ended. Called after every fault.
 
 export interface Expected {
   exitReason: string

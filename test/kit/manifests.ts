@@ -1,4 +1,4 @@
-/** Checks objects of a cluster against the schemas that Kubernetes publishes, as `kubernetes-models` has them. */
+// Checks objects of a cluster against the schemas that Kubernetes publishes, as `kubernetes-models` has them.
 
 export interface ClusterObject {
   apiVersion: string

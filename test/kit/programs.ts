@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { allProcesses } from './programs-processes.ts'
 
-/** The programs of the system as real processes, and waiting for what they do. */
+// The programs of the system as real processes, and waiting for what they do.
 
 export interface ProgramOptions {
   name: string

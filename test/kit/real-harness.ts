@@ -19,7 +19,7 @@ import type { McpServer } from '../../shared/runs/mcp-servers.ts'
 import { specOf } from './harness-recordings.ts'
 import { Hopeless, waitFor } from './programs.ts'
 
-/** Real harnesses, driven over real pipes with nothing of the run host in between. */
+// Real harnesses, driven over real pipes with nothing of the run host in between.
 
 export type Fetched = { binDir: string } | { missing: string }
 

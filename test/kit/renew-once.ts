@@ -9,7 +9,7 @@ import { Renewals } from '../../control-plane/resources/connections/renewal.ts'
 import { createVault } from '../../control-plane/vault/vault.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 
-/** A process that uses a connection once, and says what came of it: a version of the credential, or why there is none. */
+// A process that uses a connection once, and says what came of it: a version of the credential, or why there is none.
 
 const { url, key, file, workspaceId, connectionId, aheadMs } = z
   .object({

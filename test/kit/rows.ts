@@ -1,6 +1,6 @@
 import type { Person, TestServer } from './server.ts'
 
-/** Rows that tests of the API look into or change, since no route shows them or comes to them. */
+// Rows that tests of the API look into or change, since no route shows them or comes to them.
 
 type Served = Pick<TestServer, 'database'>
 

@@ -1,7 +1,7 @@
 import { idFrom, type DeviceRef, type RunId } from '../../shared/lib/ids.ts'
 import type { Made, RunEvent, RunEventType, RunLife } from '../../control-plane/run/life.ts'
 
-/** Events of a run at random, as replicas and devices send them who may believe what is not so any more. */
+// Events of a run at random, as replicas and devices send them who may believe what is not so any more.
 
 export const givenRun: Made['as'] = {
   taskId: null,

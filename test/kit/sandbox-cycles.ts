@@ -4,7 +4,7 @@ import { repeats } from './forms.ts'
 import { waitFor } from './programs.ts'
 import type { TestServer } from './server.ts'
 
-/** Runs whose sandboxes are made and die, one after another, on an engine with faults. */
+// Runs whose sandboxes are made and die, one after another, on an engine with faults.
 
 export const cycles = repeats('SANDBOX_CYCLES', { short: 20, long: 1_000 })
 export const cyclesMs = 60_000 + cycles * 3_000

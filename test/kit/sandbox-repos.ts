@@ -3,7 +3,7 @@ import { startGitServer, type GitServer, type TestRepo } from './git-server.ts'
 import { cloudServer } from './sandboxes.ts'
 import type { TestServer } from './server.ts'
 
-/** Cloud runs that work on a repository at a real git host, behind a password that is nowhere in the sandbox. */
+// Cloud runs that work on a repository at a real git host, behind a password that is nowhere in the sandbox.
 
 export const gitPassword = `s3cr3t-${crypto.randomUUID()}`
 

@@ -11,7 +11,7 @@ import type { TestApi } from './system-api.ts'
 import type { TestServer } from './system-server.ts'
 import { TestSystem } from './system.ts'
 
-/** Cloud runs on an engine that is killed, of servers that are, with what tells whether something of them was lost. */
+// Cloud runs on an engine that is killed, of servers that are, with what tells whether something of them was lost.
 
 const lines = 60
 /** What was printed so long before its runner was killed is in the runner's spool. */

@@ -18,10 +18,8 @@ import { hasPostgres, openPostgres, openSqlite } from './database.ts'
 import { Connections, type Announced, type Exchange, type Sent } from './exchange.ts'
 import { costlyLimits, sharedWorkers } from './shared-workers.ts'
 
-/**
- * The assembled control plane on a loopback port, in this process, asked by real HTTP requests. In the project `replicas`
- * a server that a test starts is two on one PostgreSQL, and requests and links go to them in turn.
- */
+// The assembled control plane on a loopback port, in this process, asked by real HTTP requests. In the project `replicas`
+// a server that a test starts is two on one PostgreSQL, and requests and links go to them in turn.
 
 /** The real world with a wall clock that a test moves. */
 export interface MovableWorld extends World {

@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 
-/** Outside services on loopback, and the operator's file that names them. */
+// Outside services on loopback, and the operator's file that names them.
 
 /** The variables of a server whose catalog has these services, too. */
 export function serviceSettings(file: { services: readonly object[]; clients?: readonly object[] }) {

@@ -1,4 +1,4 @@
-/** Which files run in the short form of the tests (`forms.ts`), where that is not decided within a file. Read by `vitest.config.ts`. */
+// Which files run in the short form of the tests (`forms.ts`), where that is not decided within a file. Read by `vitest.config.ts`.
 
 /** Files that run in the long form alone, and what shows the same in the short one. */
 export const longOnly: Readonly<Record<string, string>> = {

@@ -29,8 +29,7 @@ export interface StubStep {
 export type StubTool =
   | { kind: 'shell'; command: string }
   | { kind: 'write'; path: string; content: string }
-  /** A text for a freeform tool. */
-  /** `namespace`: of codex's. */
+  /** A tool by its name; `namespace`: that of codex. A freeform tool takes a text as its input. */
   | { name: string; namespace?: string; input: Record<string, unknown> | string }
 export interface StubScenario {
   steps: readonly StubStep[]

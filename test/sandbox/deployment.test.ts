@@ -8,7 +8,7 @@ import { waitFor } from '../kit/programs.ts'
 import { buildDeployment, buildImage, missingCompose } from '../kit/sandbox-engine.ts'
 import { engineClient, hasNoEngine } from '../kit/sandboxes.ts'
 
-/** `control-plane/deploy/compose.yaml` on a real engine, as it lies there. */
+// `control-plane/deploy/compose.yaml` on a real engine, as it lies there.
 
 describe.skipIf(hasNoEngine || missingCompose() !== null)('the compose file', () => {
   let there: Deployment

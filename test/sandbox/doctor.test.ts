@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { engineClient, hasNoEngine } from '../kit/sandboxes.ts'
 
-/** `svc-server sandbox doctor`, as an operator types it. */
+// `svc-server sandbox doctor`, as an operator types it.
 
 const run = promisify(execFile)
 const program = join(import.meta.dirname, '../../control-plane/main.ts')

@@ -9,7 +9,7 @@ import { endedRun, hasNoEngine, imageWith } from '../kit/sandboxes.ts'
 import type { StubStep } from '../kit/stub-llm.ts'
 import { startModels } from '../kit/watched-models.ts'
 
-/** Real harnesses in a sandbox, at work on a repository: with a model and a git host whose credentials are nowhere in there. */
+// Real harnesses in a sandbox, at work on a repository: with a model and a git host whose credentials are nowhere in there.
 
 const readme = join(cloneFolder, 'README.md')
 const programs = [

@@ -6,10 +6,8 @@ import { isLong } from '../kit/forms.ts'
 import { cloudServer, endedRun, hasNoEngine } from '../kit/sandboxes.ts'
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 
-/**
- * What a run may do to its volume before its sandbox is gone: whoever salvages it tells what it can, says what is lost, follows no link
- * out of it, and the volume goes.
- */
+// What a run may do to its volume before its sandbox is gone: whoever salvages it tells what it can, says what is lost, follows no link
+// out of it, and the volume goes.
 
 const inSandbox = (name: string) => `${sandboxPlaces.work}/${name}`
 const [runner, home, other] = [inSandbox('runner'), inSandbox('home'), inSandbox('other')]

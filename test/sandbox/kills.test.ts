@@ -6,10 +6,8 @@ import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { checkRun, nothingLeft, startStage, type Stage, Witness } from '../kit/sandbox-walk.ts'
 import { hasNoEngine } from '../kit/sandboxes.ts'
 
-/**
- * Whatever is killed with -9, and when: each run ends once, nothing of it is lost that is not told as lost, and nothing is left on the
- * engine. `SANDBOX_KILLS` sets how often; each time hits a run with a repository and one without.
- */
+// Whatever is killed with -9, and when: each run ends once, nothing of it is lost that is not told as lost, and nothing is left on the
+// engine. `SANDBOX_KILLS` sets how often; each time hits a run with a repository and one without.
 
 const kinds = ['container', 'engine', 'runner', 'server', 'replica'] as const
 type Kind = (typeof kinds)[number]

@@ -4,7 +4,7 @@ import { waitFor } from '../kit/programs.ts'
 import { cloudServer, endedRun, hasNoEngine } from '../kit/sandboxes.ts'
 import type { TestServer } from '../kit/server.ts'
 
-/** Runs that had no memory left, and those that go on with them in a larger sandbox. */
+// Runs that had no memory left, and those that go on with them in a larger sandbox.
 
 const sizes = {
   SVC_SANDBOX_SMALL: '384/1/512/1024',

@@ -9,7 +9,7 @@ import { gitPassword, repoStage, type RepoWake } from '../kit/sandbox-repos.ts'
 import { endedRun, engineClient, hasNoEngine, leftOnEngine } from '../kit/sandboxes.ts'
 import type { TestServer } from '../kit/server.ts'
 
-/** Cloud runs that work on a repository at a real git host, behind a password that is nowhere in the sandbox. */
+// Cloud runs that work on a repository at a real git host, behind a password that is nowhere in the sandbox.
 
 const textOf = async (server: TestServer, runId: string): Promise<string> => {
   const { data } = (await server.ok(`/runs/${runId}/events?limit=200`)) as {

@@ -5,11 +5,9 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { linkPackages } from '../process/checkout/checkout.ts'
 
-/**
- * The programs of an earlier commit, made once and kept in `.cache/skew/COMMIT`. Its own scripts/release.ts makes them from
- * its sources and the packages of its lockfile. They are made in a folder beside and moved to their name when they are
- * whole, so any number of processes may ask at once. `.cache/skew` may be removed whenever no test runs.
- */
+// The programs of an earlier commit, made once and kept in `.cache/skew/COMMIT`. Its own scripts/release.ts makes them from
+// its sources and the packages of its lockfile. They are made in a folder beside and moved to their name when they are
+// whole, so any number of processes may ask at once. `.cache/skew` may be removed whenever no test runs.
 
 /** The last release, 0.1.0, by its commit: a clone need not have the tag. CONTRIBUTING.md says when it is raised. */
 export const lastRelease = '80bda899df4247614deb1f17ab575ab0d174e07a'

@@ -14,10 +14,8 @@ import { printedLines, scenario, stepsWhileAlone, type Scenario } from '../kit/s
 import { deviceOwner, type DeviceOwner } from './device-owner.ts'
 import { isCutOff, lastRelease, programsOf } from './old-programs.ts'
 
-/**
- * The programs of the last release and those of this checkout work with each other, as they must while a system is
- * upgraded: servers first or devices first, one by one, with runs at work all the time.
- */
+// The programs of the last release and those of this checkout work with each other, as they must while a system is
+// upgraded: servers first or devices first, one by one, with runs at work all the time.
 
 /** Without its history a checkout has no old programs to test; the suite says that they could not run there. */
 const cutOff = isCutOff(lastRelease)

@@ -6,7 +6,7 @@ import { inTransaction, publish, writeStateOf } from '../../control-plane/db/tra
 import { realWorld } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres, openSqlite, type PostgresDatabase } from '../kit/database.ts'
 
-/** Tests what replicas of the control plane tell each other beside the outbox. */
+// Tests what replicas of the control plane tell each other beside the outbox.
 
 /** A bus of a replica, and what it warned of. */
 function busOn({ root, url }: Pick<PostgresDatabase, 'root' | 'url'>) {

@@ -7,7 +7,7 @@ import type { Database } from '../../control-plane/db/open.ts'
 import { inTransaction, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { openSqlite } from '../kit/database.ts'
 
-/** A SQLite file that a server and an operator's command write at the same time, each through a connection of its own. */
+// A SQLite file that a server and an operator's command write at the same time, each through a connection of its own.
 
 let folder: string
 let server: Database

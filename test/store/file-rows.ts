@@ -5,7 +5,7 @@ import { insertFile, type FileRow } from '../../control-plane/resources/files/st
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
 
-/** Rows of files for store tests. */
+// Rows of files for store tests.
 
 export function fileRow(workspaceId: WorkspaceUuid, changes: Partial<FileRow> = {}): FileRow {
   return {

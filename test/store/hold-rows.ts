@@ -4,7 +4,7 @@ import type { NewQuestion } from '../../control-plane/resources/questions/store.
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
 
-/** Approvals and questions that are open, not stored yet. */
+// Approvals and questions that are open, not stored yet.
 
 export const digest = 'a'.repeat(64)
 const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)

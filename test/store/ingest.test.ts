@@ -16,7 +16,7 @@ import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 import { claimRun, offerRuns } from '../../control-plane/run/change-store.ts'
 import { endRun } from '../kit/end-run.ts'
 
-/** When what was pushed is stored and answered, whatever the moment at which it comes. */
+// When what was pushed is stored and answered, whatever the moment at which it comes.
 
 const body = Buffer.from('{"seq":1,"at":1,"kind":"text","data":{"text":"x"}}\n')
 /** Of a run that nobody knows, which is refused: an answer like any other. */

@@ -11,10 +11,8 @@ import { query } from '../../control-plane/db/statement.ts'
 import { writeStateOf } from '../../control-plane/db/transaction.ts'
 import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
 
-/**
- * The insides of knex and pg that control-plane/db goes by, which an upgrade may change without a word: each test says what then no
- * longer holds. pg-copy-streams goes by the same of pg (https://github.com/brianc/node-postgres/pull/1730).
- */
+// The insides of knex and pg that control-plane/db goes by, which an upgrade may change without a word: each test says what then no
+// longer holds. pg-copy-streams goes by the same of pg (https://github.com/brianc/node-postgres/pull/1730).
 
 const changed = (what: string) => `knex has changed: ${what}`
 

@@ -18,7 +18,7 @@ import { insertCompany, insertWorkspace } from '../../control-plane/resources/wo
 import { realWorld } from '../../shared/lib/world.ts'
 import { insertRun, type NewRun } from '../../control-plane/run/change-store.ts'
 
-/** Rows for store tests. Every value that a test does not name is made up anew, so that no two rows meet by chance. */
+// Rows for store tests. Every value that a test does not name is made up anew, so that no two rows meet by chance.
 
 export const at = 1_760_000_000_000
 const id = <Prefix extends string>(prefix: Prefix) => realWorld.id(prefix)

@@ -8,7 +8,7 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
 import { startProxy, type TestProxy } from '../kit/proxy.ts'
 
-/** The machine of the database is gone without a word, as after a failover: what is sent to it is lost, and nothing is closed. */
+// The machine of the database is gone without a word, as after a failover: what is sent to it is lost, and nothing is closed.
 
 const silentMs = 400
 

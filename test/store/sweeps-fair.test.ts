@@ -14,7 +14,7 @@ import { onBoth } from '../kit/database.ts'
 import { approvalRow } from './hold-rows.ts'
 import { at, seedAgent, seedPerson, seedDevice, seedRun, seedWorkspace } from './seed.ts'
 
-/** What one workspace has of a thing, however much, keeps no sweep from what others have. */
+// What one workspace has of a thing, however much, keeps no sweep from what others have.
 
 /** More than the pages that sweeps read. */
 const many = 501

@@ -10,7 +10,7 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { seedWorkspace } from './seed.ts'
 
-/** Texts that come from elsewhere than a writer: they are kept also when they fail a check. */
+// Texts that come from elsewhere than a writer: they are kept also when they fail a check.
 
 const draft = (changes: Partial<RevisionDraft> = {}): RevisionDraft => ({
   title: 'From a file',

@@ -6,7 +6,7 @@ import { insertPage, type WikiPageRow } from '../../control-plane/resources/wiki
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
 
-/** Rows of the wiki for store tests. */
+// Rows of the wiki for store tests.
 
 export function pageRow(workspaceId: string, changes: Partial<WikiPageRow> = {}): WikiPageRow {
   return {

@@ -6,7 +6,7 @@ import type { WorkflowRow } from '../../control-plane/resources/workflows/store.
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
 
-/** Rows of workflows for store tests. */
+// Rows of workflows for store tests.
 
 export function workflowRow(workspaceId: string, changes: Partial<WorkflowRow> = {}): WorkflowRow {
   return {

@@ -19,7 +19,7 @@ import { Asker, type Request } from './asker.ts'
 import { longestHold } from './holds.ts'
 import { ownMs, postgresMs } from './processor-time.ts'
 
-/** Run by `scripts/bench growth`, with a file for what it finds. */
+// Run by `scripts/bench growth`, with a file for what it finds.
 
 /** The tasks of the small one. */
 const few = 50

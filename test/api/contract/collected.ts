@@ -3,7 +3,7 @@ import { allFacts } from '../facts/all.ts'
 import { inPool, thing } from '../facts/kit/recipe.ts'
 import type { CodeRecipe, Keeper, Placed, Recipe, ResourceFacts } from '../facts/kit/resource-facts.ts'
 
-/** The facts of all resources together, as the walks read them. */
+// The facts of all resources together, as the walks read them.
 
 const facts = Object.entries(allFacts)
 type RecordOf<T> = Readonly<Record<string, T>>

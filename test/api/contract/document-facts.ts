@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 
-/** Holds what the three documents say, as `scripts/make-contract-facts.ts` took it down. */
+// Holds what the three documents say, as `scripts/make-contract-facts.ts` took it down.
 
 /** The documents whose routes, codes and commands are built; the tests of the documents walk these. */
 export const builtDocuments: readonly number[] = [1, 2]

@@ -21,7 +21,7 @@ import { asked, fill } from './every-route.ts'
 import { kernelRecipes, postgresRecipes as postgresKernelRecipes } from './kernel-recipes.ts'
 import { Stage } from './stage.ts'
 
-/** Each code the documents write, provoked by a real request, on each route for which they name it. */
+// Each code the documents write, provoked by a real request, on each route for which they name it.
 
 /** Codes no request can provoke, with the reason. */
 const unprovoked: Readonly<Record<string, string>> = {

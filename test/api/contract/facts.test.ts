@@ -8,7 +8,7 @@ import { routeFacts } from './document-facts.ts'
 import { asked, fill, isUnavailable, reaches } from './every-route.ts'
 import { Stage } from './stage.ts'
 
-/** The facts themselves: each resource has its own, whole, and they are true. */
+// The facts themselves: each resource has its own, whole, and they are true.
 
 /** `taskComments` is described in `task-comments.ts`. */
 const fileOf = (group: string) =>

@@ -5,7 +5,7 @@ import { filled, poolNameOf, type Pool } from './fuzz-pool.ts'
 import { routeIdOf, type OpenApiDocument, type Operation, type Parameter } from './openapi-document.ts'
 import { fitting, junk, nearly, type ValueSource } from './schema-values.ts'
 
-/** Requests drawn from the OpenAPI document: such that fit, that nearly fit, and junk. Things stand in them by their names. */
+// Requests drawn from the OpenAPI document: such that fit, that nearly fit, and junk. Things stand in them by their names.
 
 export interface Target {
   method: string

@@ -8,7 +8,7 @@ import { on, patch, post } from '../facts/kit/recipe.ts'
 import type { CodeRecipe } from '../facts/kit/resource-facts.ts'
 import type { Stage } from './stage.ts'
 
-/** Codes of no resource: they come from the server's own state: its database, its limits, keys that were sent before. */
+// Codes of no resource: they come from the server's own state: its database, its limits, keys that were sent before.
 
 const withKey = (key: string) => ({ headers: { 'idempotency-key': key } })
 

@@ -1,6 +1,6 @@
 import type { TestServer } from '../../kit/server.ts'
 
-/** The OpenAPI document as a client reads it from a running server. */
+// The OpenAPI document as a client reads it from a running server.
 
 export interface JsonSchema {
   $ref?: string

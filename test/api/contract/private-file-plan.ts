@@ -3,7 +3,7 @@ import type { AnyRoute } from '../../../shared/api/route.ts'
 import type { GoodRequest, Ids } from '../facts/kit/resource-facts.ts'
 import { asked, fill } from './every-route.ts'
 
-/** How a route is asked about a private file: found out from the route itself, wherever that is possible. */
+// How a route is asked about a private file: found out from the route itself, wherever that is possible.
 
 export interface Asked {
   path: string

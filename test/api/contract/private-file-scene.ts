@@ -7,7 +7,7 @@ import { keyed, makeConversation, makeDm, say } from '../../kit/talk.ts'
 import type { AgentCaller, Person } from '../../kit/server.ts'
 import type { Stage } from './stage.ts'
 
-/** One private file with all that may hang on it, and everybody who may ask for it. */
+// One private file with all that may hang on it, and everybody who may ask for it.
 
 export const callers = ['stranger', 'agent', 'member', 'uploader', 'owner', 'admin'] as const
 export type CallerName = (typeof callers)[number]

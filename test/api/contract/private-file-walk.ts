@@ -19,7 +19,7 @@ import {
 } from './private-file-scene.ts'
 import type { Stage } from './stage.ts'
 
-/** Asks routes about a private file as everybody, and notes what is seen of it. */
+// Asks routes about a private file as everybody, and notes what is seen of it.
 
 /** Those who may read the file and are no agent: between them they see all that is to be seen of it. */
 const people: readonly CallerName[] = ['owner', 'admin']

@@ -8,10 +8,8 @@ import { readers, type CallerName, type Mark } from './private-file-scene.ts'
 import { PrivateFileWalk } from './private-file-walk.ts'
 import { Stage } from './stage.ts'
 
-/**
- * One private file, everybody, and every route: whoever may not read it finds no trace of it in any answer, and those who may
- * find it where it belongs. A new route is walked as well, or refused with a sentence that says what the walk must know of it.
- */
+// One private file, everybody, and every route: whoever may not read it finds no trace of it in any answer, and those who may
+// find it where it belongs. A new route is walked as well, or refused with a sentence that says what the walk must know of it.
 
 let stage: Stage
 let walk: PrivateFileWalk

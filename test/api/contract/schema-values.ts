@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { resolved, type JsonSchema, type OpenApiDocument } from './openapi-document.ts'
 
-/** Values made from the schemas of the OpenAPI document: such that fit, such that nearly fit, and junk. */
+// Values made from the schemas of the OpenAPI document: such that fit, such that nearly fit, and junk.
 
 /** Any code unit or character. The unit "binary" of fast-check is the same, and takes a second for a table of all of them. */
 const anyCharacter = fc

@@ -9,7 +9,7 @@ import { bearerIds, goodRequests, makeThings, nothingToRead, places, placesWithi
 import { asked as withQuery, fill, reaches } from './every-route.ts'
 import { Stage } from './stage.ts'
 
-/** What is in another workspace is to everybody of ours as if it were not there: in paths, bodies and queries. */
+// What is in another workspace is to everybody of ours as if it were not there: in paths, bodies and queries.
 
 let stage: Stage
 let server: TestServer

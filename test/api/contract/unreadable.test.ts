@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { errorEnvelope } from '../../../shared/api/errors.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** Bytes that are no request get the envelope too. */
+// Bytes that are no request get the envelope too.
 
 let server: TestServer
 beforeAll(async () => {

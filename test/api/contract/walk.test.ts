@@ -6,7 +6,7 @@ import { unknownIds, withoutCommand } from './collected.ts'
 import { fill, isUnavailable, reaches } from './every-route.ts'
 import { Stage } from './stage.ts'
 
-/** Tests what holds for every route, whichever routes there are: written from the shared rules, run over the contract. */
+// Tests what holds for every route, whichever routes there are: written from the shared rules, run over the contract.
 
 let stage: Stage
 let server: TestServer

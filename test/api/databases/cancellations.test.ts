@@ -4,10 +4,8 @@ import { hasPostgres } from '../../kit/database.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer, type Person } from '../../kit/server.ts'
 
-/**
- * Runs that are cancelled by the dozen: the request ends a few, the others end one batch after another. None of them starts
- * meanwhile.
- */
+// Runs that are cancelled by the dozen: the request ends a few, the others end one batch after another. None of them starts
+// meanwhile.
 
 const count = 40
 /** Runs that one transaction ends. */

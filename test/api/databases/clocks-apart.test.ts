@@ -6,7 +6,7 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { movableWorld, TestServer } from '../../kit/server.ts'
 import { begin, outcome, poll } from '../sign-in/device-client.ts'
 
-/** Replicas on machines whose clocks differ by ten minutes. */
+// Replicas on machines whose clocks differ by ten minutes.
 
 const minutes = 60_000
 

@@ -21,10 +21,8 @@ import { OauthProvider } from '../../kit/provider.ts'
 import { TestServer } from '../../kit/server.ts'
 import { serviceSettings, startKeyService, type KeyService } from '../../kit/services.ts'
 
-/**
- * What runs are given of connections, and the renewal of tokens: a provider whose refresh tokens work once and which revokes the whole
- * sign-in when one comes twice, and two replicas.
- */
+// What runs are given of connections, and the renewal of tokens: a provider whose refresh tokens work once and which revokes the whole
+// sign-in when one comes twice, and two replicas.
 
 const key = 'ab'.repeat(32)
 const databases = ['sqlite', ...(hasPostgres() ? (['postgres'] as const) : [])] as const

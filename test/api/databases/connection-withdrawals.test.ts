@@ -7,7 +7,7 @@ import { OauthProvider } from '../../kit/provider.ts'
 import { TestServer, type Person } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'
 
-/** Connections that go with their person or their workspace: their providers are told later, and nobody waits for that. */
+// Connections that go with their person or their workspace: their providers are told later, and nobody waits for that.
 
 const databases = ['sqlite', ...(hasPostgres() ? (['postgres'] as const) : [])] as const
 const minuteMs = 60_000

@@ -7,7 +7,7 @@ import { hasPostgres } from '../../kit/database.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { at } from '../../store/seed.ts'
 
-/** A large export: it is of one moment, nobody waits for it, and who reads it slowly holds little. */
+// A large export: it is of one moment, nobody waits for it, and who reads it slowly holds little.
 
 const tasks = 1_500
 const description = 'Long ago '.repeat(1_000)

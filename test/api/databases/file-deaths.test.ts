@@ -7,10 +7,8 @@ import { databasesFor } from '../../kit/forms.ts'
 import { TestServer } from '../../kit/server.ts'
 import { fileChanges } from '../resources/files-kit.ts'
 
-/**
- * What is left of a change of a file that dies at each of its writes in turn: all of it or nothing, and no bytes that no row
- * owns. `test/fault/files-deaths.test.ts` kills real servers, and has what kills leave of each of these on SQLite.
- */
+// What is left of a change of a file that dies at each of its writes in turn: all of it or nothing, and no bytes that no row
+// owns. `test/fault/files-deaths.test.ts` kills real servers, and has what kills leave of each of these on SQLite.
 
 const changes = ['upload', 'replace', 'delete', 'bulk-delete', 'restore', 'purge']
 

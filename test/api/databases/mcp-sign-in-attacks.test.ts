@@ -10,7 +10,7 @@ import { McpOauthServer } from '../../kit/mcp-oauth-server.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'
 
-/** MCP servers and authorization servers that lie to get at the accounts of people, at clients, or at this server. */
+// MCP servers and authorization servers that lie to get at the accounts of people, at clients, or at this server.
 
 /** Says what a test has it say, and keeps what it was sent. */
 class Liar {

@@ -4,10 +4,8 @@ import { McpOauthServer } from '../../kit/mcp-oauth-server.ts'
 import { TestServer } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'
 
-/**
- * A server with a public address is its own metadata document as a client. The address is one of loopback that the operator allows, behind
- * a proxy for TLS, for which the provider and the browser go to the server itself.
- */
+// A server with a public address is its own metadata document as a client. The address is one of loopback that the operator allows, behind
+// a proxy for TLS, for which the provider and the browser go to the server itself.
 
 let site: McpOauthServer
 let server: TestServer

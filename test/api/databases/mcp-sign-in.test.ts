@@ -15,7 +15,7 @@ import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'
 import { newPlugin } from '../facts/kit/plugins.ts'
 
-/** Signing in to MCP servers by OAuth: a real MCP server and a real provider, browsers with their cookies, and each kind of client. */
+// Signing in to MCP servers by OAuth: a real MCP server and a real provider, browsers with their cookies, and each kind of client.
 
 const key = 'ab'.repeat(32)
 const databases = ['sqlite', ...(hasPostgres() ? (['postgres'] as const) : [])] as const

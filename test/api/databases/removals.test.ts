@@ -10,10 +10,8 @@ import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { at, seedAgent, seedRun } from '../../store/seed.ts'
 
-/**
- * What is large is gone at once and goes in batches: each transaction is short, whoever reads meanwhile sees nothing of it, and
- * what is killed in between goes on.
- */
+// What is large is gone at once and goes in batches: each transaction is short, whoever reads meanwhile sees nothing of it, and
+// what is killed in between goes on.
 
 /** Rows that one transaction may remove: as many as stand in removal-store.ts, and those of the statement that passes it. */
 const mostRows = 2_300

@@ -5,7 +5,7 @@ import { TestServer, type Reply } from '../../kit/server.ts'
 import { keyed, makeConversation, say, tryPost } from '../../kit/talk.ts'
 import { call, made, move, task } from '../resources/tasks-kit.ts'
 
-/** Requests about tasks and conversations that meet in the database. */
+// Requests about tasks and conversations that meet in the database.
 
 let server: TestServer
 let agentId: string

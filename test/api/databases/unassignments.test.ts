@@ -3,7 +3,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { TestServer, type Person } from '../../kit/server.ts'
 
-/** Deleted agents that had a thousand open tasks: the request takes them off a few, one batch after another off the others. */
+// Deleted agents that had a thousand open tasks: the request takes them off a few, one batch after another off the others.
 
 const count = 1_205
 /** Tasks of which one transaction takes an agent off. */

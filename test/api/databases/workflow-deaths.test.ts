@@ -10,10 +10,8 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
 
-/**
- * What is left of an advance that dies at each of its writes in turn: nothing, and the next one does all of it once. PostgreSQL
- * takes no write after one that failed, so SQLite alone shows one that goes on all the same; file-deaths.test.ts has both.
- */
+// What is left of an advance that dies at each of its writes in turn: nothing, and the next one does all of it once. PostgreSQL
+// takes no write after one that failed, so SQLite alone shows one that goes on all the same; file-deaths.test.ts has both.
 
 for (const database of databasesFor('sqlite'))
   describe.skipIf(database === 'postgres' && !hasPostgres())(`on ${database}`, () => {

@@ -5,7 +5,7 @@ import { databasesFor } from '../../kit/forms.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
 
-/** What steps come to: the outputs that their runs record, and why they failed. */
+// What steps come to: the outputs that their runs record, and why they failed.
 
 for (const database of databasesFor('sqlite'))
   describe.skipIf(database === 'postgres' && !hasPostgres())(`on ${database}`, () => {

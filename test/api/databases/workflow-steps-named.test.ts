@@ -7,7 +7,7 @@ import { TestServer } from '../../kit/server.ts'
 import { digestOf } from '../resources/approvals-kit.ts'
 import { answerNext, makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
 
-/** Runs of steps, and what they and programs ask people, name the workflow, its run, the step and who wrote the program. */
+// Runs of steps, and what they and programs ask people, name the workflow, its run, the step and who wrote the program.
 
 for (const database of databasesFor('sqlite'))
   describe.skipIf(database === 'postgres' && !hasPostgres())(`on ${database}`, () => {

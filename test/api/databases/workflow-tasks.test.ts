@@ -5,7 +5,7 @@ import { databasesFor } from '../../kit/forms.ts'
 import { TestServer } from '../../kit/server.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
 
-/** Steps of workflows on tasks that somebody finished, before the workflow began or while it works. */
+// Steps of workflows on tasks that somebody finished, before the workflow began or while it works.
 
 for (const database of databasesFor('sqlite'))
   describe.skipIf(database === 'postgres' && !hasPostgres())(`on ${database}`, () => {

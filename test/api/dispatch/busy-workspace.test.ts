@@ -12,11 +12,9 @@ import { hasPostgres } from '../../kit/database.ts'
 import { TestServer, type Person } from '../../kit/server.ts'
 import { task } from '../resources/tasks-kit.ts'
 
-/**
- * The turn of one workspace is not to be had, as when its writes queue up: the others on the same replica notice nothing, and
- * its own work comes through in order once the turn is free. A write may take longer here than any test waits for an answer,
- * so that whatever stood behind the busy workspace would be missed.
- */
+// The turn of one workspace is not to be had, as when its writes queue up: the others on the same replica notice nothing, and
+// its own work comes through in order once the turn is free. A write may take longer here than any test waits for an answer,
+// so that whatever stood behind the busy workspace would be missed.
 
 const writeMs = 45_000
 /** Messages of errors that the server logged. */

@@ -3,7 +3,7 @@ import { enrol, FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 import { makeDm, say } from '../../kit/talk.ts'
 
-/** Runs whose provider fails: the breaker of the device, and what goes on elsewhere. */
+// Runs whose provider fails: the breaker of the device, and what goes on elsewhere.
 
 let server: TestServer
 let device: FakeDevice

@@ -20,7 +20,7 @@ import { serviceSettings } from '../../kit/services.ts'
 import { get, post, startBroker, statusOf, textOf } from '../../process/sandbox/broker-kit.ts'
 import { sandboxRow } from '../../store/sandbox-rows.ts'
 
-/** What runs of the cloud have of connections: by their broker, with what is stored at each request. */
+// What runs of the cloud have of connections: by their broker, with what is stored at each request.
 
 const key = 'key_nobody_may_see_5f2a'
 let server: TestServer

@@ -4,7 +4,7 @@ import { startEngineless } from '../../kit/engineless.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import type { TestServer } from '../../kit/server.ts'
 
-/** Runs of the cloud where the workspace has turned them off. */
+// Runs of the cloud where the workspace has turned them off.
 
 let server: TestServer
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** When a run ended of which the server hears late, as after an outage. */
+// When a run ended of which the server hears late, as after an outage.
 
 let server: TestServer
 let device: FakeDevice

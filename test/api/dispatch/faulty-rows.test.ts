@@ -3,7 +3,7 @@ import { closeCodes } from '../../../shared/device/limits.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** A row that cannot be read, as it may be after a fault of the disk, harms what belongs to it and nothing else. */
+// A row that cannot be read, as it may be after a fault of the disk, harms what belongs to it and nothing else.
 
 let server: TestServer
 beforeEach(async () => {

@@ -7,7 +7,7 @@ import { endReport } from '../../kit/end-report.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** A device that speaks of runs and questions of another one, of its own workspace or of another. */
+// A device that speaks of runs and questions of another one, of its own workspace or of another.
 
 let server: TestServer, device: FakeDevice, colleague: FakeDevice, stranger: FakeDevice
 let runId: string

@@ -8,7 +8,7 @@ import { hasPostgres } from '../../kit/database.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** Sessions that nobody uses for a while are made smaller before their provider forgets them. */
+// Sessions that nobody uses for a while are made smaller before their provider forgets them.
 
 const min = 60_000
 

@@ -4,7 +4,7 @@ import { lookEveryMs } from '../../../control-plane/link/takeover.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** A hello that waits while its device goes on to another link, is changed, or connects anew. */
+// A hello that waits while its device goes on to another link, is changed, or connects anew.
 
 let server: TestServer
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer, type Person } from '../../kit/server.ts'
 import { workspaceCalls } from '../resources/workspaces-kit.ts'
 
-/** A company that its operator locked. */
+// A company that its operator locked.
 
 let server: TestServer
 beforeAll(async () => {

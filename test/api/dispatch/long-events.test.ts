@@ -6,7 +6,7 @@ import { openStream } from '../../kit/event-stream.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** A device, of an earlier release or one that lies, whose events are longer than a link takes. */
+// A device, of an earlier release or one that lies, whose events are longer than a link takes.
 
 let server: TestServer, device: FakeDevice, agentId: string, run: FakeRun
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 import { task } from '../resources/tasks-kit.ts'
 
-/** Work that goes on in a session that knows nothing of it: the agent is told, and a session that is gone costs no run. */
+// Work that goes on in a session that knows nothing of it: the agent is told, and a session that is gone costs no run.
 
 let server: TestServer
 let device: FakeDevice

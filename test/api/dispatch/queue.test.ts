@@ -3,7 +3,7 @@ import { linkLimits } from '../../../shared/device/limits.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** Many runs that wait, and devices that get room. */
+// Many runs that wait, and devices that get room.
 
 let server: TestServer
 beforeEach(async () => {

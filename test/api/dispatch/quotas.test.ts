@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { enrol, FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** Runs that reach the limit of the account with which their harness is signed in. */
+// Runs that reach the limit of the account with which their harness is signed in.
 
 const hour = 3_600_000
 

@@ -4,7 +4,7 @@ import { requestWake, type RequestedWake } from '../../../control-plane/run/wake
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** Wakes asked for within other changes, on two replicas of one database. */
+// Wakes asked for within other changes, on two replicas of one database.
 
 let server: TestServer
 let beside: TestServer

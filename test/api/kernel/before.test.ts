@@ -8,7 +8,7 @@ import { defineRoute } from '../../../shared/api/route.ts'
 import { implement, prepared, type ImplementedRoute } from '../../../control-plane/http/implement.ts'
 import { call, codeOf, startServer, type TestServer } from './server.ts'
 
-/** A step before the transaction of a write: what it found reaches the handler, and the key is held meanwhile. */
+// A step before the transaction of a write: what it found reaches the handler, and the key is held meanwhile.
 
 const routes = {
   ask: defineRoute({

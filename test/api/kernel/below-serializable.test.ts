@@ -4,7 +4,7 @@ import { hasPostgres } from '../../kit/database.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** What a server writes without an order on PostgreSQL is what is listed with its reason. */
+// What a server writes without an order on PostgreSQL is what is listed with its reason.
 
 let server: TestServer
 beforeAll(async () => {

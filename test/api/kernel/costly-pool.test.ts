@@ -4,7 +4,7 @@ import type { PoolLimits } from '../../../control-plane/process/worker-pool.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 
-/** Real workers, given work that would never end. */
+// Real workers, given work that would never end.
 
 let pool: CostlyPool | null = null
 afterEach(() => pool?.stop())

@@ -5,7 +5,7 @@ import { StartError } from '../../../control-plane/process/config-error.ts'
 import { TestServer } from '../../kit/server.ts'
 import { upload } from '../resources/files-kit.ts'
 
-/** Replicas on one database, each of which is told where the files lie; `process/server/start.test.ts` has what a refusal ends with. */
+// Replicas on one database, each of which is told where the files lie; `process/server/start.test.ts` has what a refusal ends with.
 
 test('a replica that does not share the files of the others refuses to start, and says why', async () => {
   const [files, others] = ['apart-', 'others-'].map((name) => mkdtempSync(join(inject('databases').folder, name)))

@@ -8,7 +8,7 @@ import { writeStateOf } from '../../../control-plane/db/transaction.ts'
 import { hasPostgres, openPostgres } from '../../kit/database.ts'
 import { call, codeOf, startServer, type ServerOptions, type TestServer } from './server.ts'
 
-/** All connections are in use when a write with a key begins, which did nothing, so that its key may be used again. */
+// All connections are in use when a write with a key begins, which did nothing, so that its key may be used again.
 
 const routes = {
   make: defineRoute({

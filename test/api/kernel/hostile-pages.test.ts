@@ -10,7 +10,7 @@ import { isLong } from '../../kit/forms.ts'
 import { hostilePages } from '../../kit/hostile-pages.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 
-/** Texts of the greatest length that are made to cost as much as they can. */
+// Texts of the greatest length that are made to cost as much as they can.
 
 let server: TestServer
 beforeAll(async () => {

@@ -10,7 +10,7 @@ import { defineRoute, rawBody } from '../../../shared/api/route.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { call, refusal, startServer, type TestServer } from './server.ts'
 
-/** Bodies of more than 64 KiB take room in memory, which there is only so much of. */
+// Bodies of more than 64 KiB take room in memory, which there is only so much of.
 
 const mebibyte = 1024 * 1024
 const routes = {

@@ -9,7 +9,7 @@ import { closeCodes, linkLimits } from '../../../shared/device/limits.ts'
 import { encodeFrame } from '../../../shared/device/frame.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 
-/** A device that sends faster than the control plane works off, over a real socket. */
+// A device that sends faster than the control plane works off, over a real socket.
 
 const http = createServer()
 const sockets = new WebSocketServer({ server: http, maxPayload: linkLimits.frameBytes, perMessageDeflate: false })

@@ -8,7 +8,7 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** Links of which nobody knows yet whose they are, opened by hand. */
+// Links of which nobody knows yet whose they are, opened by hand.
 
 let server: TestServer
 beforeAll(async () => {

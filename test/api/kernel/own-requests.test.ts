@@ -3,7 +3,7 @@ import { createHttpServer } from '../../../control-plane/http/http-server.ts'
 import { ownRequests, type OwnRequest } from '../../../control-plane/http/own-requests.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 
-/** Requests of a server to itself. */
+// Requests of a server to itself.
 
 const own: OwnRequest = {
   method: 'GET',

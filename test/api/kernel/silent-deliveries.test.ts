@@ -6,7 +6,7 @@ import { waitFor } from '../../kit/programs.ts'
 import { woundWorld, type WoundWorld } from '../../kit/wound-world.ts'
 import { startServer, type TestServer } from './server.ts'
 
-/** Strangers who open deliveries of GitHub and send nothing: those of GitHub are taken nevertheless. */
+// Strangers who open deliveries of GitHub and send nothing: those of GitHub are taken nevertheless.
 
 const mebibyte = 1024 * 1024
 const secret = 'a secret of the webhook'

@@ -8,7 +8,7 @@ import type { ApiError } from '../../../shared/api/errors.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { woundWorld, type WoundWorld } from '../../kit/wound-world.ts'
 
-/** Bodies that come slowly, over real connections to a server that reads them and does nothing else. */
+// Bodies that come slowly, over real connections to a server that reads them and does nothing else.
 
 const kibibyte = 1024
 const mebibyte = 1024 * kibibyte

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hasPostgres } from '../../kit/database.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 
-/** Somebody holds a table of PostgreSQL, as a migration by hand does: nobody waits longer than the settings say. */
+// Somebody holds a table of PostgreSQL, as a migration by hand does: nobody waits longer than the settings say.
 
 const readMs = 300
 const writeMs = 900

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createHttpServer } from '../../../control-plane/http/http-server.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 
-/** A server that stops, and clients that keep their connections open as long as they may. */
+// A server that stops, and clients that keep their connections open as long as they may.
 
 const bytes = 20 * 1024 * 1024
 

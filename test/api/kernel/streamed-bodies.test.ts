@@ -16,7 +16,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { call, codeOf, refusal, startServer, type ServerOptions, type TestServer } from './server.ts'
 
-/** Bodies of which a text in base64 is stored while it comes. */
+// Bodies of which a text in base64 is stored while it comes.
 
 const limit = 3 * mebibyte
 const routes = {

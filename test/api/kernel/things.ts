@@ -4,7 +4,7 @@ import { batchOf, cursorOf, idsParam, listOrBatchOf, pageOf, pageParams } from '
 import { defineRoute } from '../../../shared/api/route.ts'
 import { answer, implement } from '../../../control-plane/http/implement.ts'
 
-/** Routes of nothing in particular, which show what the kernel does for each of them. */
+// Routes of nothing in particular, which show what the kernel does for each of them.
 
 const echoed = z.record(z.string(), z.unknown())
 export const routes = {

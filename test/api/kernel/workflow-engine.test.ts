@@ -4,7 +4,7 @@ import { silentLog } from '../../../control-plane/process/log.ts'
 import { EnginePool } from '../../../control-plane/workflows/engine/pool.ts'
 import { hostilePrograms as hostile } from '../../kit/hostile-programs.ts'
 
-/** Programs that want to hold or break the server, in the worker threads in which all programs run. */
+// Programs that want to hold or break the server, in the worker threads in which all programs run.
 
 const pool = new EnginePool({ world: realWorld, log: silentLog })
 afterAll(() => pool.stop())

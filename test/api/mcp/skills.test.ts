@@ -6,7 +6,7 @@ import { TestServer, type Person } from '../../kit/server.ts'
 import { makePluginSkill } from '../facts/kit/plugins.ts'
 import { makeSkill, newBundle } from '../facts/kit/skills.ts'
 
-/** Skills of a workspace as MCP serves them to the harness of a person. */
+// Skills of a workspace as MCP serves them to the harness of a person.
 
 let server: TestServer, member: Person, owner: Client
 const clients: Client[] = []

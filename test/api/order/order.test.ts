@@ -5,11 +5,9 @@ import { makeScene } from './scene.ts'
 import { readOutcome, type Outcome } from './state.ts'
 import { writes } from './writes.ts'
 
-/**
- * Two or three writes on the same things at once, on two replicas with PostgreSQL between them. What is left and what was
- * answered must be what some order of them, one after another, leaves and answers on a fresh copy (on SQLite, where nothing
- * can pass anything). `ORDER_SEED` chooses the writes, `ORDER_CASES` how many times.
- */
+// Two or three writes on the same things at once, on two replicas with PostgreSQL between them. What is left and what was
+// answered must be what some order of them, one after another, leaves and answers on a fresh copy (on SQLite, where nothing
+// can pass anything). `ORDER_SEED` chooses the writes, `ORDER_CASES` how many times.
 
 const seed = Number(process.env['ORDER_SEED'] ?? 1)
 const cases = Number(process.env['ORDER_CASES'] ?? 12)

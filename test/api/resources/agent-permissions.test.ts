@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
 
-/** The permission rules of an agent: how they are added, taken away, refused, and named when they do nothing. */
+// The permission rules of an agent: how they are added, taken away, refused, and named when they do nothing.
 
 let server: TestServer, member: Person
 beforeAll(async () => {

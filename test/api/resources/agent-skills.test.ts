@@ -3,7 +3,7 @@ import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 
-/** Folders of skills of an agent: who sets them, what a run is told of them, and what its record says. */
+// Folders of skills of an agent: who sets them, what a run is told of them, and what its record says.
 
 let server: TestServer, member: Person, device: FakeDevice
 beforeAll(async () => {

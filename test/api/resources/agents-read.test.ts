@@ -3,7 +3,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { agentUuid, setDeleted } from '../../kit/rows.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 
-/** Tests which agents are found, by what reference, and by whom. */
+// Tests which agents are found, by what reference, and by whom.
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { approvalCalls, digestOf } from './approvals-kit.ts'
 import { task as makeTask } from './tasks-kit.ts'
 
-/** Tests what people make of approvals, and what comes of it. */
+// Tests what people make of approvals, and what comes of it.
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {

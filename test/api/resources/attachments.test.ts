@@ -3,7 +3,7 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { startFilesServer, upload } from './files-kit.ts'
 
-/** Files that messages and comments name. */
+// Files that messages and comments name.
 
 let server: TestServer
 let device: FakeDevice

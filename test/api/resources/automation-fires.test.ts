@@ -12,7 +12,7 @@ import {
   type WakingAgent,
 } from './automations-kit.ts'
 
-/** Tests what fires automations, and what becomes of each fire. */
+// Tests what fires automations, and what becomes of each fire.
 
 const [minute, hour] = [60_000, 3_600_000]
 let server: TestServer, agent: WakingAgent

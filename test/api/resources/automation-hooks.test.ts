@@ -13,7 +13,7 @@ import {
   type WakingAgent,
 } from './automations-kit.ts'
 
-/** Calls from outside that fire automations (document 2, "Automation" and its limits). */
+// Calls from outside that fire automations (document 2, "Automation" and its limits).
 
 const [minute, hour] = [60_000, 3_600_000]
 let server: TestServer, agent: WakingAgent

@@ -1,6 +1,6 @@
 import { TestServer, type ServerOptions } from '../../kit/server.ts'
 
-/** Shares what tests of automations do over and over. */
+// Shares what tests of automations do over and over.
 
 export interface WakingAgent {
   id: string

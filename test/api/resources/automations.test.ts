@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outcomeOf, type TestServer, type Reply } from '../../kit/server.ts'
 import { startWithAgent, type WakingAgent } from './automations-kit.ts'
 
-/** Automations over HTTP (document 2, "Automation" and "Endpoints > Automations"), but their fires. */
+// Automations over HTTP (document 2, "Automation" and "Endpoints > Automations"), but their fires.
 
 let server: TestServer, agent: WakingAgent
 beforeAll(async () => {

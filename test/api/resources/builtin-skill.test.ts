@@ -7,7 +7,7 @@ import { makePluginSkill } from '../facts/kit/plugins.ts'
 import { makeSkill, newBundle, newSlug } from '../facts/kit/skills.ts'
 import { agentCalls } from './agent-calls-kit.ts'
 
-/** The skill `svc`, which every workspace has. */
+// The skill `svc`, which every workspace has.
 
 let server: TestServer, member: Person
 beforeAll(async () => {

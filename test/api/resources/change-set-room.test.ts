@@ -4,7 +4,7 @@ import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** Change-sets are as large as a device makes them, so those that nobody takes share the room of all answers. */
+// Change-sets are as large as a device makes them, so those that nobody takes share the room of all answers.
 
 let server: TestServer
 let device: FakeDevice

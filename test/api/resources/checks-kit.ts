@@ -3,7 +3,7 @@ import { pullOf, sha, type FakeGithub } from '../../kit/fake-github.ts'
 import type { TestServer } from '../../kit/server.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
 
-/** Programs that wait for the checks of a branch, and a GitHub that tells of them. */
+// Programs that wait for the checks of a branch, and a GitHub that tells of them.
 
 let count = 0
 export const newRepo = () => `acme/waited-${++count}`

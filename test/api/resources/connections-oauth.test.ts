@@ -5,7 +5,7 @@ import { OauthProvider } from '../../kit/provider.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'
 
-/** Signing in to a service by OAuth: a real provider, browsers with their cookies, and who may come back. */
+// Signing in to a service by OAuth: a real provider, browsers with their cookies, and who may come back.
 
 let provider: OauthProvider
 let server: TestServer

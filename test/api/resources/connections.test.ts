@@ -5,7 +5,7 @@ import { connectionLimits } from '../../../shared/api/connection-fields.ts'
 import { startKeyService, serviceSettings, type KeyService } from '../../kit/services.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 
-/** Connections: the states by requests, credentials that nobody sees, who sees which. */
+// Connections: the states by requests, credentials that nobody sees, who sees which.
 
 let service: KeyService
 let server: TestServer

@@ -3,7 +3,7 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { sceneOf } from './trust-scene.ts'
 
-/** Tests whose device is the default one of a workspace, and what goes there (docs/trust.md). */
+// Tests whose device is the default one of a workspace, and what goes there (docs/trust.md).
 
 let server: TestServer
 beforeAll(async () => {

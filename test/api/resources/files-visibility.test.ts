@@ -6,7 +6,7 @@ import { as, base64, startFilesServer, upload } from './files-kit.ts'
 import { isLong } from '../../kit/forms.ts'
 import { isTriedHere } from '../../kit/replicas.ts'
 
-/** One private file, and everybody who asks for it by every route. */
+// One private file, and everybody who asks for it by every route.
 
 let server: TestServer
 let people: Record<string, string>

@@ -5,7 +5,7 @@ import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { makeTask } from '../facts/kit/tasks.ts'
 import { as, base64, startFilesServer, upload, type FilesServer } from './files-kit.ts'
 
-/** Files: their bytes, versions, types, and their end. */
+// Files: their bytes, versions, types, and their end.
 
 let server: TestServer
 let stored: FilesServer['stored'], cut: FilesServer['cut']

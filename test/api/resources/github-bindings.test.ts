@@ -5,7 +5,7 @@ import { deliver, mergedPayload, pullOf, sha, type FakeGithub } from '../../kit/
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { startWithGithub, workedOff } from './github-kit.ts'
 
-/** Whoever makes a workspace of their own reaches nothing by the operator's credentials (docs/trust.md). */
+// Whoever makes a workspace of their own reaches nothing by the operator's credentials (docs/trust.md).
 
 let github: FakeGithub, server: TestServer, stop: () => Promise<void>
 let stranger: Person

@@ -5,7 +5,7 @@ import type { TestServer } from '../../kit/server.ts'
 import { createAutomation, runsOf, skipsOf, type WakingAgent } from './automations-kit.ts'
 import { startWithGithub, workedOff } from './github-kit.ts'
 
-/** Automations on `pull_request.checks_passed`: a task's open pull request goes all green at a new head. */
+// Automations on `pull_request.checks_passed`: a task's open pull request goes all green at a new head.
 
 let github: FakeGithub, server: TestServer, agent: WakingAgent, stop: () => Promise<void>
 beforeAll(async () => {

@@ -17,7 +17,7 @@ import {
 import { waitFor } from '../../kit/programs.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 
-/** GET /companies/:companyId/tasks/:taskId/pull-request, read live from a GitHub on loopback. */
+// GET /companies/:companyId/tasks/:taskId/pull-request, read live from a GitHub on loopback.
 
 let github: FakeGithub
 let server: TestServer

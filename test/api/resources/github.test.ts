@@ -18,7 +18,7 @@ import { startWithGithub, workedOff } from './github-kit.ts'
 import { task as createTask } from './tasks-kit.ts'
 import { isTriedHere } from '../../kit/replicas.ts'
 
-/** Events of GitHub, by real deliveries to the receiver; what they are about is read from a GitHub on loopback. */
+// Events of GitHub, by real deliveries to the receiver; what they are about is read from a GitHub on loopback.
 
 let server: TestServer, agent: WakingAgent, stop: () => Promise<void>
 beforeAll(async () => {

@@ -10,7 +10,7 @@ import { newConnection } from '../facts/kit/connections.ts'
 import { newServer } from '../facts/kit/mcp-servers.ts'
 import { agentCalls } from './agent-calls-kit.ts'
 
-/** What runs are given of connections by themselves: servers, and variables of the environment. */
+// What runs are given of connections by themselves: servers, and variables of the environment.
 
 let server: TestServer, admin: Person, member: Person, other: Person, device: FakeDevice, service: KeyService
 beforeAll(async () => {

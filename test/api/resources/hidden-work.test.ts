@@ -3,7 +3,7 @@ import { codeOf, TestServer, type Person } from '../../kit/server.ts'
 import { makeConversation, say } from '../../kit/talk.ts'
 import { call, expectWakes, made, move, task, wakesAreAnswered } from './tasks-kit.ts'
 
-/** Tests what is told of tasks of private projects, and of the work of private agents, to who may not see them. */
+// Tests what is told of tasks of private projects, and of the work of private agents, to who may not see them.
 
 let server: TestServer
 let member: Person

@@ -4,7 +4,7 @@ import { halfRequest } from '../../kit/half-request.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { makeDm } from '../../kit/talk.ts'
 
-/** Callers who lose their right between the headers and the body of a request: it does nothing any more. */
+// Callers who lose their right between the headers and the body of a request: it does nothing any more.
 
 let server: TestServer
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'
 import { secretsKey } from '../contract/stage.ts'
 
-/** The tools of MCP servers, asked from the control plane: who sends what where, and what a hostile server gets out of it. */
+// The tools of MCP servers, asked from the control plane: who sends what where, and what a hostile server gets out of it.
 
 let server: TestServer, member: Person, mcp: McpHttpServer
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { waitFor } from '../../kit/programs.ts'
 import type { Person, TestServer } from '../../kit/server.ts'
 
-/** Skills of the workspace in runs: which of them a device is offered, what it may ask for, and what its word changes. */
+// Skills of the workspace in runs: which of them a device is offered, what it may ask for, and what its word changes.
 
 let server: TestServer, admin: Person, member: Person, device: FakeDevice
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { agentCalls } from './agent-calls-kit.ts'
 import { call, made, move } from './tasks-kit.ts'
 
-/** How an agent hears, after the run that asked, what became of a change of the platform. */
+// How an agent hears, after the run that asked, what became of a change of the platform.
 
 let server: TestServer, member: Person, other: Person
 beforeAll(async () => {

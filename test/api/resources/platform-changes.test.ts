@@ -3,7 +3,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/server.ts'
 import { agentCalls } from './agent-calls-kit.ts'
 
-/** Writes that agents ask for, from the 202 to what the approving person's yes has done. */
+// Writes that agents ask for, from the 202 to what the approving person's yes has done.
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {

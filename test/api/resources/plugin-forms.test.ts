@@ -5,7 +5,7 @@ import { startGitServer, type GitServer, type Tree } from '../../kit/git-server.
 import { outcomeOf, TestServer, type Reply } from '../../kit/server.ts'
 import { agentPluginsSchema, bundleOf, newPluginName, pluginFiles, tracker, treeOf } from '../facts/kit/plugins.ts'
 
-/** The forms of plugins, and files of strangers that are none. */
+// The forms of plugins, and files of strangers that are none.
 
 let server: TestServer, git: GitServer
 beforeAll(async () => {

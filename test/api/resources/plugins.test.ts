@@ -9,7 +9,7 @@ import { bundleOf, makePlugin, newPlugin, newPluginName, pluginFiles, tracker, t
 import { makeSkill, newSlug, skillMd } from '../facts/kit/skills.ts'
 import { agentCalls } from './agent-calls-kit.ts'
 
-/** Plugins of a workspace: what they bring, who decides about them, and what a run has of them. */
+// Plugins of a workspace: what they bring, who decides about them, and what a run has of them.
 
 let server: TestServer, admin: Person, member: Person, git: GitServer
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { makeDm, say } from '../../kit/talk.ts'
 import { call, made, task, wakesAreAnswered } from './tasks-kit.ts'
 import { makeWorkflow, settled, startFlow } from './workflows-kit.ts'
 
-/** Tests who sees what an agent of the whole company does in private: on tasks of private projects, and in a dm. */
+// Tests who sees what an agent of the whole company does in private: on tasks of private projects, and in a dm.
 
 let server: TestServer
 let worker: { id: string }

@@ -3,7 +3,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { projectCalls, unknown } from './projects-kit.ts'
 
-/** Tests which projects are found, and by whom. */
+// Tests which projects are found, and by whom.
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {

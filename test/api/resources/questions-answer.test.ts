@@ -4,7 +4,7 @@ import { setDeleted } from '../../kit/rows.ts'
 import { codeOf, outcomeOf, type Person, TestServer } from '../../kit/server.ts'
 import { options, questionCalls, secretRequest, secretsKey } from './questions-kit.ts'
 
-/** Answers to questions, secrets among them, and what comes of them. */
+// Answers to questions, secrets among them, and what comes of them.
 
 let server: TestServer, member: Person, other: Person
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/server.ts'
 import { questionCalls, secretRequest, secretsKey } from './questions-kit.ts'
 
-/** Questions whose runs do not stop: they wait for the answer, as long as they said. */
+// Questions whose runs do not stop: they wait for the answer, as long as they said.
 
 let server: TestServer, member: Person
 beforeAll(async () => {

@@ -12,7 +12,7 @@ import { makeConnection } from '../facts/kit/connections.ts'
 import { newServer } from '../facts/kit/mcp-servers.ts'
 import { agentCalls } from './agent-calls-kit.ts'
 
-/** Connections of MCP servers: who may name which, and what a device is told of them for which run. */
+// Connections of MCP servers: who may name which, and what a device is told of them for which run.
 
 let server: TestServer, admin: Person, member: Person, other: Person, device: FakeDevice, service: KeyService
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { waitFor } from '../../kit/programs.ts'
 import type { TestServer } from '../../kit/server.ts'
 
-/** Devices that open many downloads, and take nothing of them. */
+// Devices that open many downloads, and take nothing of them.
 
 const readers = 200
 /** More than the kernel holds for a reader that reads nothing. */

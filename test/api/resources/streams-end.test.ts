@@ -8,7 +8,7 @@ import { openTurn } from '../../kit/turn-stream.ts'
 import { TestServer, type Person } from '../../kit/server.ts'
 import { insertSession } from '../../../control-plane/sign-in/store.ts'
 
-/** Streams of readers who may not read any more: they are cut off, which is no end of what there is to read. */
+// Streams of readers who may not read any more: they are cut off, which is no end of what there is to read.
 
 let server: TestServer
 let device: FakeDevice

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/server.ts'
 
-/** Shares what tests of tasks do over and over. */
+// Shares what tests of tasks do over and over.
 
 /** A call of a route that needs a key gets a new one. */
 export function call(server: TestServer, path: string, body?: unknown, token?: string): Promise<Reply> {

@@ -3,7 +3,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
 import { call, made, outcome, task } from './tasks-kit.ts'
 
-/** Tasks as they are read: one, several, lists and their filters. */
+// Tasks as they are read: one, several, lists and their filters.
 
 let server: TestServer, member: Person
 beforeAll(async () => {

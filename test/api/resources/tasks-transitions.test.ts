@@ -3,7 +3,7 @@ import type { FakeDevice, FakeRun } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { call, expectWakes, made, move, task, worker } from './tasks-kit.ts'
 
-/** Tests how the status of a task moves: by hand, by the run that works on it, and what blocks it. */
+// Tests how the status of a task moves: by hand, by the run that works on it, and what blocks it.
 
 let server: TestServer
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { call, expectWakes, made, move, outcome, task, wakesAreAnswered, wakesOf, worker } from './tasks-kit.ts'
 
-/** Tests who is woken by what happens to a task, and when. */
+// Tests who is woken by what happens to a task, and when.
 
 let server: TestServer
 beforeAll(async () => {

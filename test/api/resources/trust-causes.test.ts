@@ -6,10 +6,8 @@ import { otherCases } from './trust-other-cases.ts'
 import { quiet, sceneOf, waitingOf, type Case } from './trust-scene.ts'
 import { taskCases } from './trust-task-cases.ts'
 
-/**
- * Walks all trigger sources. Whatever she does beside whatever he does, no run that follows her words, or runs her program, reaches
- * his device. What he asks for by himself does.
- */
+// Walks all trigger sources. Whatever she does beside whatever he does, no run that follows her words, or runs her program, reaches
+// his device. What he asks for by himself does.
 
 let server: TestServer
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { dropMembership } from '../../kit/rows.ts'
 import type { Person, TestServer } from '../../kit/server.ts'
 
-/** Tests who commands a machine once an agent changes hands, a run ends or a person leaves (docs/trust.md). */
+// Tests who commands a machine once an agent changes hands, a run ends or a person leaves (docs/trust.md).
 
 let server: TestServer, admin: Person
 beforeAll(async () => {

@@ -3,9 +3,7 @@ import type { Person, TestServer } from '../../kit/server.ts'
 import { made, task } from './tasks-kit.ts'
 import { settled } from './workflows-kit.ts'
 
-/**
- * People of one workspace: `he` is an admin, whose device is the default one and takes his work alone; `she` is a member.
- */
+// People of one workspace: `he` is an admin, whose device is the default one and takes his work alone; `she` is a member.
 
 /** What the tests read of the things that it makes. */
 export interface Made {

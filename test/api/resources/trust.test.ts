@@ -4,7 +4,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { specOf } from '../../kit/rows.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 
-/** Tests who decides which program runs on whose machine (docs/trust.md). `member` owns the agents, `other` is a colleague. */
+// Tests who decides which program runs on whose machine (docs/trust.md). `member` owns the agents, `other` is a colleague.
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {

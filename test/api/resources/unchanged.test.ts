@@ -9,7 +9,7 @@ import { createAutomation } from './automations-kit.ts'
 import { upload } from './files-kit.ts'
 import { makeWorkflow, programOf } from './workflows-kit.ts'
 
-/** Requests that change nothing leave a thing as it was, with the time of its last change. */
+// Requests that change nothing leave a thing as it was, with the time of its last change.
 
 let server: TestServer
 beforeAll(async () => {

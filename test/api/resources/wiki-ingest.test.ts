@@ -4,7 +4,7 @@ import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { patch } from '../facts/kit/recipe.ts'
 import { textOf } from '../facts/wiki-ingest.ts'
 
-/** Directories of files that become pages. */
+// Directories of files that become pages.
 
 let server: TestServer
 let stranger: Person

@@ -3,7 +3,7 @@ import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { patch } from '../facts/kit/recipe.ts'
 import { makeIngested, makePage } from '../facts/kit/wiki.ts'
 
-/** How pages refer to one another: by links, and by superseding. */
+// How pages refer to one another: by links, and by superseding.
 
 let server: TestServer
 let stranger: Person

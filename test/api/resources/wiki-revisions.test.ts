@@ -4,7 +4,7 @@ import { makeTask } from '../facts/kit/tasks.ts'
 import { patch } from '../facts/kit/recipe.ts'
 import { makePage } from '../facts/kit/wiki.ts'
 
-/** Revisions of pages: who writes them, what is refused, and how an earlier one comes back. */
+// Revisions of pages: who writes them, what is refused, and how an earlier one comes back.
 
 let server: TestServer
 let member: Person

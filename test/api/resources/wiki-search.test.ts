@@ -4,7 +4,7 @@ import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { patch } from '../facts/kit/recipe.ts'
 import { makePage } from '../facts/kit/wiki.ts'
 
-/** What is found of the wiki, as its readers see it. */
+// What is found of the wiki, as its readers see it.
 
 let server: TestServer
 let member: Person

@@ -3,7 +3,7 @@ import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { patch } from '../facts/kit/recipe.ts'
 import { makeIngested, makePage } from '../facts/kit/wiki.ts'
 
-/** Pages of the wiki: what they are, how they are found, and their life. */
+// Pages of the wiki: what they are, how they are found, and their life.
 
 let server: TestServer
 let member: Person

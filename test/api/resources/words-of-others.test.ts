@@ -3,7 +3,7 @@ import type { FakeDevice } from '../../kit/fake-device.ts'
 import type { Person, TestServer } from '../../kit/server.ts'
 import { keyed, makeConversation, say, startTalk } from '../../kit/talk.ts'
 
-/** Tests that no text of somebody speaks as somebody else in the prompt of an agent. */
+// Tests that no text of somebody speaks as somebody else in the prompt of an agent.
 
 let server: TestServer, device: FakeDevice, member: Person, stop: () => Promise<void>
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { look, newRepo, resultOf, run, setChecks, startWait } from './checks-kit
 import { startWithGithub, workedOff } from './github-kit.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
 
-/** How a wait for checks ends without them, and the built-in program that mends what fails. */
+// How a wait for checks ends without them, and the built-in program that mends what fails.
 
 let github: FakeGithub, server: TestServer, stop: () => Promise<void>
 beforeAll(async () => {

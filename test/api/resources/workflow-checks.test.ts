@@ -5,7 +5,7 @@ import { look, newRepo, resultOf, run, setChecks, startWait } from './checks-kit
 import { startWithGithub, workedOff } from './github-kit.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
 
-/** Workflows that wait for the checks of a branch's pull request: who reads them, and what one replica hears that another must hand on. */
+// Workflows that wait for the checks of a branch's pull request: who reads them, and what one replica hears that another must hand on.
 
 let github: FakeGithub, server: TestServer, stop: () => Promise<void>
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { listUnreplayed } from '../../../control-plane/resources/workflows/run-s
 import type { FakeDevice } from '../../kit/fake-device.ts'
 import type { TestServer } from '../../kit/server.ts'
 
-/** A program of this body, and its workflow. */
+// A program of this body, and its workflow.
 
 export const programOf = (body: string, meta: Record<string, unknown> = {}): string =>
   `export const meta = ${JSON.stringify({ name: 'flow', title: 'Flow', ...meta })}\n${body}`

@@ -4,7 +4,7 @@ import { addUser, createToken } from '../../../control-plane/operator/people.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { workspaceCalls } from './workspaces-kit.ts'
 
-/** Tests how workspaces are made, and by what names and whom they are reached. */
+// Tests how workspaces are made, and by what names and whom they are reached.
 
 let server: TestServer, agentToken: string
 beforeAll(async () => {

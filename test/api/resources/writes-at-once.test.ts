@@ -2,10 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { call, move, task, wakesAreAnswered } from './tasks-kit.ts'
 
-/**
- * Writes that decide by what another one changes at the same moment. On two replicas, as in one process, what is left and
- * what was answered is that of one after the other, in some order.
- */
+// Writes that decide by what another one changes at the same moment. On two replicas, as in one process, what is left and
+// what was answered is that of one after the other, in some order.
 
 let server: TestServer
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { deviceFlow } from '../../../shared/api/auth-internal.ts'
 import type { Browser, Page } from '../../kit/browser.ts'
 import type { TestServer } from '../../kit/server.ts'
 
-/** The client's half of the device flow, by plain requests. */
+// The client's half of the device flow, by plain requests.
 
 export interface OauthReply {
   status: number

@@ -7,7 +7,7 @@ import { nothingNames, waitFor } from '../../kit/programs.ts'
 import { makeRepo } from '../../kit/system-scenario.ts'
 import type { TestSystem } from '../../kit/system.ts'
 
-/** A stand-in for Cursor through the whole system: the real one cannot be had without an account. */
+// A stand-in for Cursor through the whole system: the real one cannot be had without an account.
 
 /** Installs it as on a person's machine, beside what is there. */
 export function installCursor(home: string): void {

@@ -6,7 +6,7 @@ import type { HarnessDriver } from './drivers.ts'
 import { asking, asksOnce, decisionsOf, madeIn, making } from './short-cases.ts'
 import { asked, dataOf, ended, newAgent, requestsOf, says, successorOf, type Stage } from './stage.ts'
 
-/** Several cases of the table in few runs, for the short form: each start of a program takes a second or more of a processor. */
+// Several cases of the table in few runs, for the short form: each start of a program takes a second or more of a processor.
 
 /** For a harness whose starts take long: recordings show how its session is gone on with, and others have an svc of their own. */
 export function askedCase(stageOf: () => Stage, driver: HarnessDriver): void {

@@ -7,10 +7,8 @@ import { waitFor } from '../../kit/programs.ts'
 import type { StubStep } from '../../kit/stub-llm.ts'
 import { newAgent, says, withTools, type Stage } from './stage.ts'
 
-/**
- * A workflow whose steps the real Claude Code does; only its model is scripted, by what was said to it last. A call of a step's agent
- * that a person approves is in api/databases/workflow-command-steps.test.ts.
- */
+// A workflow whose steps the real Claude Code does; only its model is scripted, by what was said to it last. A call of a step's agent
+// that a person approves is in api/databases/workflow-command-steps.test.ts.
 
 const shell = (command: string) => ({ kind: 'shell', command }) as const
 

@@ -7,10 +7,8 @@ import { findGit } from '../../../device-manager/change-set/git.ts'
 import { compileCache } from '../../kit/compile-cache.ts'
 import { gitIn, repoAt, tempDir, tempRepo, type Repo } from './repo.ts'
 
-/**
- * A git as it is from 2.54 on: the config names programs that run when refs or the index change, and no setting switches
- * them off. It stands in the place of the system's git, in a mount namespace of the test, and writes down how it was called.
- */
+// A git as it is from 2.54 on: the config names programs that run when refs or the index change, and no setting switches
+// them off. It stands in the place of the system's git, in a mount namespace of the test, and writes down how it was called.
 
 beforeEach(({ skip }) => {
   if (process.platform !== 'linux') skip('namespaces are of Linux')

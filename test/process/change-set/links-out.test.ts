@@ -10,7 +10,7 @@ import { realWorld as world } from '../../../shared/lib/world.ts'
 import { isLong } from '../../kit/forms.ts'
 import { baseOf, changesOf, gitIn, storeOf, tempDir, tempRepo, type Repo } from './repo.ts'
 
-/** Links in a git folder, made behind the wall, lead git and svc, which are outside of it, to files that are hidden from the run. */
+// Links in a git folder, made behind the wall, lead git and svc, which are outside of it, to files that are hidden from the run.
 
 function secretFile(text: string): string {
   const file = join(tempDir(), 'secret')

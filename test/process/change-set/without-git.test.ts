@@ -25,7 +25,7 @@ import {
   tempRepo,
 } from './repo.ts'
 
-/** What is done without git for speed must be what git does. */
+// What is done without git for speed must be what git does.
 
 const ms = 60_000
 

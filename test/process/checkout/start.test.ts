@@ -5,7 +5,7 @@ import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { Checkout, devices } from './checkout.ts'
 
-/** The first command that a person types. */
+// The first command that a person types.
 
 let checkout: Checkout
 beforeEach(() => {

@@ -19,7 +19,7 @@ import { makeRepo } from '../../kit/system-scenario.ts'
 import { turnIsolationOff } from '../../kit/wall.ts'
 import { Checkout, devices as allDevices } from './checkout.ts'
 
-/** A checkout goes on under the programs that were started from it. One for all tests. */
+// A checkout goes on under the programs that were started from it. One for all tests.
 
 let checkout: Checkout
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import { isLong } from '../../kit/forms.ts'
 import { startProxy } from '../../kit/proxy.ts'
 import { gitDoor, run } from '../sandbox/git-kit.ts'
 
-/** The clone of a run, made and delivered through a broker; no engine is needed for it. */
+// The clone of a run, made and delivered through a broker; no engine is needed for it.
 
 const limits = { timeMs: 60_000, outputBytes: 64 * 1024 }
 const branch = 'svc/ENG-1'

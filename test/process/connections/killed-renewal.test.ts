@@ -8,7 +8,7 @@ import { OauthProvider } from '../../kit/provider.ts'
 import { TestServer } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'
 
-/** Processes that are killed by `kill -9` while they renew a token, and what the next one finds. */
+// Processes that are killed by `kill -9` while they renew a token, and what the next one finds.
 
 const key = 'ab'.repeat(32)
 const program = join(import.meta.dirname, '../../kit/renew-once.ts')

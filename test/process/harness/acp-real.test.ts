@@ -7,7 +7,7 @@ import { acpMachine, driveAcp, qwenCommand, qwenShell } from '../../kit/real-acp
 import { fetchHarness, fileOf, servedBy, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
-/** Drives the real Qwen Code by the Agent Client Protocol as a run host does; only the model's server is scripted. */
+// Drives the real Qwen Code by the Agent Client Protocol as a run host does; only the model's server is scripted.
 
 let found: Fetched
 let stub: StubLlm

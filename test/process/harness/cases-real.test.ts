@@ -28,10 +28,8 @@ import {
 import { driveOpencode, opencodeMachine } from '../../kit/real-opencode.ts'
 import { startStubLlm, type StubLlm } from '../../kit/stub-llm.ts'
 
-/**
- * Plays the cases that every harness has with the real programs, so that all of them end the same. `RECORD_CASES=1` keeps what each
- * program writes as a recording, which conformance.test.ts reads.
- */
+// Plays the cases that every harness has with the real programs, so that all of them end the same. `RECORD_CASES=1` keeps what each
+// program writes as a recording, which conformance.test.ts reads.
 
 interface Started {
   machine: HarnessMachine

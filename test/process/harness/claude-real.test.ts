@@ -13,10 +13,8 @@ import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMa
 import { startStubLlm } from '../../kit/stub-llm.ts'
 import type { StubLlm, StubStep } from '../../kit/stub-llm.ts'
 
-/**
- * Drives the real Claude Code over real pipes; only the model's server is scripted. In the short form recordings
- * stand for most of it, and harness-all.test.ts shows its runs, its session and its MCP servers.
- */
+// Drives the real Claude Code over real pipes; only the model's server is scripted. In the short form recordings
+// stand for most of it, and harness-all.test.ts shows its runs, its session and its MCP servers.
 
 let found: Fetched
 let stub: StubLlm

@@ -15,10 +15,8 @@ import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
 import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
-/**
- * Drives the real codex over real pipes; only the model's server is scripted. In the short form recordings stand for
- * most of it, and harness-all.test.ts shows its runs, its session and its first start.
- */
+// Drives the real codex over real pipes; only the model's server is scripted. In the short form recordings stand for
+// most of it, and harness-all.test.ts shows its runs, its session and its first start.
 
 let found: Fetched
 let stub: StubLlm

@@ -9,7 +9,7 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { HarnessCommand } from '../../../shared/runs/spec.ts'
 import { specOf } from '../../kit/harness-recordings.ts'
 
-/** Runs commands through the adapter in a real terminal and real login shells. */
+// Runs commands through the adapter in a real terminal and real login shells.
 
 const root = mkdtempSync(join(tmpdir(), 'svc-command-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))

@@ -7,7 +7,7 @@ import { isLong } from '../../kit/forms.ts'
 import { killTheDecider } from '../../kit/killed-decider.ts'
 import { driveHarness, harnessMachine, type HarnessMachine } from '../../kit/real-harness.ts'
 
-/** Drives a stand-in for Cursor as a run host does: the real one cannot be had without an account. */
+// Drives a stand-in for Cursor as a run host does: the real one cannot be had without an account.
 
 let machine: HarnessMachine
 beforeEach(() => {

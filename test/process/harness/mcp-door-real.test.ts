@@ -8,7 +8,7 @@ import { fetchHarness, type Fetched, type HarnessMachine } from '../../kit/real-
 import { startStubLlm, type StubLlm } from '../../kit/stub-llm.ts'
 import { specOf, spooled, testDevice, type TestDevice } from '../run-host/host-client.ts'
 
-/** The real claude in a real run host; only its model and its MCP server are scripted. */
+// The real claude in a real run host; only its model and its MCP server are scripted.
 
 const secret = 'a-secret-nobody-may-see'
 let found: Fetched

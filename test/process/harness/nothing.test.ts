@@ -7,7 +7,7 @@ import { waitFor } from '../../kit/programs.ts'
 import { TestSystem } from '../../kit/system.ts'
 import { Checkout } from '../checkout/checkout.ts'
 
-/** A harness is a folder and a row: what docs/harness-guide.md says of adding one is done here, in a copy of the checkout. */
+// A harness is a folder and a row: what docs/harness-guide.md says of adding one is done here, in a copy of the checkout.
 
 const checkout = new Checkout()
 let system: TestSystem | null = null

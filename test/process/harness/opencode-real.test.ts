@@ -12,7 +12,7 @@ import { driveOpencode, opencodeMachine, writeOpencodeConfig } from '../../kit/r
 import { fetchHarness, servedBy, fileOf, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
-/** Drives the real opencode as a run host does; only the model's server is scripted. */
+// Drives the real opencode as a run host does; only the model's server is scripted.
 
 let found: Fetched
 let stub: StubLlm

@@ -11,7 +11,7 @@ import { fetchHarness, type DrivenRun, type DriveOptions, type HarnessMachine } 
 import { driveOpencode, opencodeMachine } from '../../kit/real-opencode.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
-/** Folders of skills with the real programs; only the model's server is scripted. */
+// Folders of skills with the real programs; only the model's server is scripted.
 
 let stub: StubLlm
 let machine: HarnessMachine

@@ -4,7 +4,7 @@ import { fetchHarness, type HarnessMachine } from '../../kit/real-harness.ts'
 import { TestServer, type AgentCaller } from '../../kit/server.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
-/** The real claude as a client of `/api/v1/mcp`; only the model is scripted. */
+// The real claude as a client of `/api/v1/mcp`; only the model is scripted.
 
 const found = fetchHarness('claude')
 if ('missing' in found) process.stderr.write(`\n*** NOT TESTED: the real claude is not here. ${found.missing}\n\n`)

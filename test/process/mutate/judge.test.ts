@@ -6,7 +6,7 @@ import { isLong } from '../../kit/forms.ts'
 import { Copy } from '../../../scripts/mutate/judge.ts'
 import { mutantsOf } from '../../../scripts/mutate/mutants.ts'
 
-/** Mutants of a small project with a weak and a strong test, judged as those of this one are. */
+// Mutants of a small project with a weak and a strong test, judged as those of this one are.
 
 const root = join(import.meta.dirname, '..', '..', '..')
 const rule = `export const mayEnter = (age: number): boolean => age >= 18

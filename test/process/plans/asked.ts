@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** Catches the statements that a server asks, and looks at how its database answers them. */
+// Catches the statements that a server asks, and looks at how its database answers them.
 
 export interface Asked {
   /** What was done when it was asked. */

@@ -1,4 +1,4 @@
-/** How rows are made like one that is there. */
+// How rows are made like one that is there.
 
 export interface Growth {
   count: number

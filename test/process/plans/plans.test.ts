@@ -17,11 +17,9 @@ import { PostgresPlans } from './postgres.ts'
 import { largest, queriesOf, type Ids } from './requests.ts'
 import { SqlitePlans } from './sqlite.ts'
 
-/**
- * What a call costs depends on its answer, not on what else there is. A server with some hundred thousand rows is asked for each list
- * with each filter, each route once, and each sweep; its database says how it finds what it was asked for, with what it has
- * measured of the tables by itself. A walk over a table that grows, or over all of a workspace's rows in it, is refused.
- */
+// What a call costs depends on its answer, not on what else there is. A server with some hundred thousand rows is asked for each list
+// with each filter, each route once, and each sweep; its database says how it finds what it was asked for, with what it has
+// measured of the tables by itself. A walk over a table that grows, or over all of a workspace's rows in it, is refused.
 
 describe.each(['sqlite', 'postgres'] as const)('on %s', (database) => {
   const isThere = database === 'sqlite' || hasPostgres()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import { grownId, long } from './growth.ts'
 
-/** What is asked of a list: each of its filters with each of its words, two of them together, and several by their ids. */
+// What is asked of a list: each of its filters with each of its words, two of them together, and several by their ids.
 
 export type Ids = Readonly<Record<string, string>>
 

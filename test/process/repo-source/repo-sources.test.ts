@@ -10,7 +10,7 @@ import { readSource } from '../../../control-plane/repo-source/source.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { startGitServer, type GitServer, type Tree } from '../../kit/git-server.ts'
 
-/** What hostile repositories, servers and callers do to the reading of a repository, with a real git. */
+// What hostile repositories, servers and callers do to the reading of a repository, with a real git.
 
 let server: GitServer
 beforeAll(async () => void (server = await startGitServer()))

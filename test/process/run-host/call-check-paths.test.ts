@@ -9,7 +9,7 @@ import { PathLookup } from '../../../shared/permissions/path-lookup.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import type { RunSpec, ToolRule } from '../../../shared/runs/spec.ts'
 
-/** The judge of calls on real files and links: what the system would open decides. */
+// The judge of calls on real files and links: what the system would open decides.
 
 let root: string
 let home: string

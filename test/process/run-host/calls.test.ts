@@ -7,7 +7,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { waitFor } from '../../kit/programs.ts'
 
-/** The limits of the calls of a run in a sandbox, with real processes. */
+// The limits of the calls of a run in a sandbox, with real processes.
 
 /** A harness that starts `sleep` for each line it is sent, and says its number. */
 async function harness() {

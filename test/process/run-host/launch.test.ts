@@ -21,7 +21,7 @@ import { StandingWall } from '../../../device-manager/run-host/standing-wall.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { runSpecFixture } from '../../kit/run-spec.ts'
 
-/** The program is looked up before the start comes; what the start says or what time has changed is looked at again. */
+// The program is looked up before the start comes; what the start says or what time has changed is looked at again.
 
 const start = (secrets: Record<string, string> = {}): StartRequest => ({
   type: 'start',

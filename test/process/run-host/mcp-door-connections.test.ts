@@ -9,7 +9,7 @@ import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { startMcpServer, type McpHttpServer } from '../../kit/mcp-http-server.ts'
 import { woundWorld, type WoundWorld } from '../../kit/wound-world.ts'
 
-/** Doors whose credential is a connection's: when it is asked for, and what a harness hears when there is none. */
+// Doors whose credential is a connection's: when it is asked for, and what a harness hears when there is none.
 
 type Asked = Extract<HostReply, { type: 'credential.get' }>
 const connectionId = 'conn_0123456789abcdef'

@@ -13,7 +13,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
 import { startMcpServer, type McpHttpServer } from '../../kit/mcp-http-server.ts'
 
-/** Doors to real servers on loopback, asked over real sockets as a harness would, and as others would. */
+// Doors to real servers on loopback, asked over real sockets as a harness would, and as others would.
 
 const secret = 'a-"secret"-nobody-may-see'
 let server: McpHttpServer

@@ -6,10 +6,8 @@ import { spawn } from 'node-pty'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { findProgram } from '../../../device-manager/process/program.ts'
 
-/**
- * `su` belongs to root, and a plain user cannot look into what root runs: only the terminal tells that it waits. Whoever looks is a plain
- * user, who may not go where the checkout of root lies.
- */
+// `su` belongs to root, and a plain user cannot look into what root runs: only the terminal tells that it waits. Whoever looks is a plain
+// user, who may not go where the checkout of root lies.
 
 const nobody = 65534
 const isRoot = process.getuid?.() === 0

@@ -3,10 +3,8 @@ import { Socket } from 'node:net'
 import { spawn } from 'node-pty'
 import { expect, test } from 'vitest'
 
-/**
- * The private fields of node-pty that device-manager/run-host/launch/pty.ts goes by, since it has no event for the end of the output
- * (https://github.com/microsoft/node-pty/issues/72). An upgrade may change them without a word.
- */
+// The private fields of node-pty that device-manager/run-host/launch/pty.ts goes by, since it has no event for the end of the output
+// (https://github.com/microsoft/node-pty/issues/72). An upgrade may change them without a word.
 
 test('node-pty reads by the socket `_socket`, and notes an exit in `_boundClose` while the terminal is open', async () => {
   const options = { name: 'xterm', cols: 80, rows: 24, cwd: '/', env: {}, encoding: null }

@@ -6,7 +6,7 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { placeClaude, recording } from './claude-stand-in.ts'
 import { specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
 
-/** A real run host with a stand-in for claude: the skills of a run are read before it starts, and told with its start. */
+// A real run host with a stand-in for claude: the skills of a run are read before it starts, and told with its start.
 
 let device: TestDevice
 let bin: string

@@ -7,7 +7,7 @@ import { findGit } from '../../../device-manager/change-set/git.ts'
 import { findProgram } from '../../../device-manager/process/program.ts'
 import { outputOf, specOf, spooled, testDevice, until, type TestDevice } from './host-client.ts'
 
-/** Runs in a terminal at which nobody sits: what would wait for a person ends by itself, or says that it waits. */
+// Runs in a terminal at which nobody sits: what would wait for a person ends by itself, or says that it waits.
 
 let device: TestDevice
 beforeEach(() => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
 
-/** What a run without a harness tells of a folder in which others work: another run of its agent has the same secrets. */
+// What a run without a harness tells of a folder in which others work: another run of its agent has the same secrets.
 
 const secrets = { API_KEY: 'hunter2-hunter2' }
 const patToken = `svc_pat_${'Ab3'.repeat(10)}`

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { statusOf, textOf } from './broker-kit.ts'
 import { gitDoor } from './git-kit.ts'
 
-/** What a hostile sandbox sends to the git door of its broker, byte by byte. */
+// What a hostile sandbox sends to the git door of its broker, byte by byte.
 
 const zero = '0'.repeat(40)
 const one = '1'.repeat(40)

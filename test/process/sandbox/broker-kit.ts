@@ -13,7 +13,7 @@ import type { Permit } from '../../../control-plane/sandbox/broker/permits.ts'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 import { startServer } from '../../kit/hostile-server.ts'
 
-/** A broker on a socket, without an engine, and what a hostile sandbox sends to it. */
+// A broker on a socket, without an engine, and what a hostile sandbox sends to it.
 
 export const key = 'sk-real-0123456789abcdef'
 

@@ -7,7 +7,7 @@ import { get, post, statusOf, textOf } from './broker-kit.ts'
 
 import { first, second, startMcp, startListener, mcpServer, say, isRefusal } from './mcp-kit.ts'
 
-/** What MCP servers answer, and what becomes of too much, behind the broker of a sandbox. */
+// What MCP servers answer, and what becomes of too much, behind the broker of a sandbox.
 
 describe('an answer', () => {
   const forms: [string, string][] = [

@@ -12,7 +12,7 @@ import { get, nothing, post, startBroker, statusOf, textOf } from './broker-kit.
 
 import { first, second, startMcp, startListener, mcpServer, call, say, isRefusal } from './mcp-kit.ts'
 
-/** MCP servers of a run, which its broker asks with what the sandbox does not have. */
+// MCP servers of a run, which its broker asks with what the sandbox does not have.
 
 describe('a request for an MCP server', () => {
   test('goes to its address with what the connection signs in with, whatever the sandbox sends as that', async () => {

@@ -12,7 +12,7 @@ import type { World } from '../../../shared/lib/world.ts'
 import { startGitServer } from '../../kit/git-server.ts'
 import { startBroker } from './broker-kit.ts'
 
-/** A git host behind a password, the broker of a run that works on a repository there, and git on the side of the sandbox. */
+// A git host behind a password, the broker of a run that works on a repository there, and git on the side of the sandbox.
 
 export const password = 's3cr3t-passw0rd'
 

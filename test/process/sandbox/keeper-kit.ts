@@ -7,7 +7,7 @@ import { DockerDouble, type DoubleContainer } from '../../kit/docker-double.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer, type ServerOptions } from '../../kit/server.ts'
 
-/** Sandboxes on an engine that a test has in its hands. */
+// Sandboxes on an engine that a test has in its hands.
 
 export async function stage(
   play: (container: DoubleContainer, nth: number) => Promise<number>,

@@ -20,7 +20,7 @@ import { checkCycles, cycles, cyclesMs, livesOf } from '../../kit/sandbox-cycles
 import { aSpec } from '../../kit/container-spec.ts'
 import { TestServer } from '../../kit/server.ts'
 
-/** Sandboxes in a cluster that a test has in its hands. */
+// Sandboxes in a cluster that a test has in its hands.
 
 async function stage(play: (pod: DoublePod) => Promise<number>, more: Record<string, string> = {}) {
   const cluster = await new KubernetesDouble(play).start()

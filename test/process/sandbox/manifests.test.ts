@@ -6,7 +6,7 @@ import { claimOf, jobOf, objectName, secretOf } from '../../../control-plane/san
 import { aSpec } from '../../kit/container-spec.ts'
 import { flawsOf, type ClusterObject } from '../../kit/manifests.ts'
 
-/** What is sent to a cluster, and what an operator applies to it, against the schemas that Kubernetes publishes. */
+// What is sent to a cluster, and what an operator applies to it, against the schemas that Kubernetes publishes.
 
 const spec = aSpec
 

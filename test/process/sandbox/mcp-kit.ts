@@ -7,7 +7,7 @@ import { startServer } from '../../kit/hostile-server.ts'
 import { startMcpServer } from '../../kit/mcp-http-server.ts'
 import { startBroker } from './broker-kit.ts'
 
-/** A broker of a run with an MCP server, which it asks with what the sandbox does not have. */
+// A broker of a run with an MCP server, which it asks with what the sandbox does not have.
 
 export const first = 'token-one/0123456789+abcdef"x'
 export const second = 'token-two/9876543210+fedcba"y'

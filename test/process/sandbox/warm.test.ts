@@ -9,7 +9,7 @@ import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { cloudAgent, endings, stage, wake } from './keeper-kit.ts'
 
-/** Containers that are made ahead of the runs that they will have. */
+// Containers that are made ahead of the runs that they will have.
 
 const completed = { exitReason: 'completed' }
 

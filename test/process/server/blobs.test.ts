@@ -20,7 +20,7 @@ import { movableWorld, type MovableWorld } from '../../kit/server.ts'
 import { startS3, type S3Bucket } from '../../kit/s3.ts'
 import { smallDisk, whyNoSmallDisk } from '../../kit/small-disk.ts'
 
-/** Blobs on a disk and in a bucket: one suite for both. */
+// Blobs on a disk and in a bucket: one suite for both.
 
 const mebibyte = 1024 * 1024
 /** Parts of a bucket are shorter than services take, so that a few bytes are several of them; `fault/files-deaths` has whole ones. */

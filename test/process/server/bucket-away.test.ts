@@ -10,7 +10,7 @@ import { openSqlite } from '../../kit/database.ts'
 import { startS3, type Fault, type S3Bucket } from '../../kit/s3.ts'
 import { codeOf, TestServer, type ServerOptions } from '../../kit/server.ts'
 
-/** Servers that start while the bucket of their files is away. */
+// Servers that start while the bucket of their files is away.
 
 let folder: string
 let bucket: S3Bucket

@@ -9,7 +9,7 @@ import { Program, waitFor } from '../../kit/programs.ts'
 import { smallDisk, whyNoSmallDisk, type SmallDisk } from '../../kit/small-disk.ts'
 import { TestServer } from '../../kit/system-server.ts'
 
-/** A server and the operator's commands on one SQLite file, and on a disk without room. */
+// A server and the operator's commands on one SQLite file, and on a disk without room.
 
 let root: string
 beforeAll(() => {

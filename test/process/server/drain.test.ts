@@ -8,7 +8,7 @@ import { FakeDevice, type Identity } from '../../kit/fake-device.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer } from '../../kit/system-server.ts'
 
-/** A server that is told to end, and says so before it closes its port. */
+// A server that is told to end, and says so before it closes its port.
 
 let root: string
 beforeAll(() => {

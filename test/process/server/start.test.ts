@@ -16,7 +16,7 @@ import { compileCache } from '../../kit/compile-cache.ts'
 import { programFile } from '../../kit/program-file.ts'
 import { Program, waitFor } from '../../kit/programs.ts'
 
-/** Starts of the control plane on one data folder. */
+// Starts of the control plane on one data folder.
 
 let folder: string
 beforeAll(() => {

@@ -8,7 +8,7 @@ import { query } from '../../../control-plane/db/statement.ts'
 import { measureTables } from '../../../control-plane/db/statistics.ts'
 import { openSqlite } from '../../kit/database.ts'
 
-/** What SQLite knows of the sizes of tables, which decides by which index it reads. */
+// What SQLite knows of the sizes of tables, which decides by which index it reads.
 
 let folder: string
 let database: Database

@@ -16,7 +16,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, tes
 import { programFile } from '../../kit/program-file.ts'
 import { waitFor } from '../../kit/programs.ts'
 
-/** A device manager under a number that is in no list of users, as containers have it (`docker run --user 54321`). */
+// A device manager under a number that is in no list of users, as containers have it (`docker run --user 54321`).
 
 const nobody = 54_321
 /** Programs and Node where this user may go: the checkout may lie where only root does. */

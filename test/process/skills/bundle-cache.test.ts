@@ -20,7 +20,7 @@ import { bundleHashText } from '../../../shared/lib/bundle-hash.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { offeredSkill } from '../../../shared/runs/skills.ts'
 
-/** The files of skills on a device, asked of a server that a test has say what it likes. */
+// The files of skills on a device, asked of a server that a test has say what it likes.
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void
 let answers = new Map<string, Answer>()

@@ -13,7 +13,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import { offeredSkill } from '../../../shared/runs/skills.ts'
 import { smallDisk, whyNoSmallDisk } from '../../kit/small-disk.ts'
 
-/** Skills on a device whose disk is really full: while they are brought, and while a run gets its copy. */
+// Skills on a device whose disk is really full: while they are brought, and while a run gets its copy.
 
 const mib = 1024 * 1024
 const log = { info() {}, warn() {} } as unknown as BundleCacheOptions['log']

@@ -11,7 +11,7 @@ import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 import { outputOf, specOf, spooled, testDevice, type TestDevice } from '../run-host/host-client.ts'
 
-/** The forbidden acts of a run behind a device's wall: tried, told, and able to fail. */
+// The forbidden acts of a run behind a device's wall: tried, told, and able to fail.
 
 const triedOnLinux: WallAct[] = [
   'write_outside',

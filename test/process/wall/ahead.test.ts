@@ -14,7 +14,7 @@ import { wallSpecOf } from '../../kit/wall.ts'
 import { specOf, testDevice } from '../run-host/host-client.ts'
 import { waitFor } from '../../kit/programs.ts'
 
-/** A wall is made before there is a run. */
+// A wall is made before there is a run.
 
 const run = promisify(execFile)
 

@@ -11,10 +11,8 @@ import { becomeUser } from '../../kit/nobody.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
-/**
- * A device manager that is a service of its user: its control group belongs to this user, who needs no signal to end all
- * that is in it. As root the test becomes another user, since root owns every group.
- */
+// A device manager that is a service of its user: its control group belongs to this user, who needs no signal to end all
+// that is in it. As root the test becomes another user, since root owns every group.
 
 const run = promisify(execFile)
 const ordinary = 1234

@@ -2,7 +2,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { connectInCluster } from '../../../device-manager/wall/sandbox-acts.ts'
 
-/** What is tried of the network of a sandbox that has one, as in a cluster. */
+// What is tried of the network of a sandbox that has one, as in a cluster.
 
 const connecting = (host: string, port: number) =>
   connectInCluster({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: String(port) })

@@ -12,7 +12,7 @@ import { waitFor } from '../../kit/programs.ts'
 import { makeRepo } from '../../kit/system-scenario.ts'
 import { TestSystem } from '../../kit/system.ts'
 
-/** The wall as the owner of a device meets it: real control plane, real daemon, real `svc` inside the runs. */
+// The wall as the owner of a device meets it: real control plane, real daemon, real `svc` inside the runs.
 
 beforeEach(({ skip }) => {
   if (process.platform !== 'linux') skip('namespaces are of Linux')

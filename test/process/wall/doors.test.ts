@@ -7,7 +7,7 @@ import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
 import { mountOwnTmp } from '../../kit/own-tmp.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
-/** Programs that start others for whoever asks, on a machine with folders of the test's own in /tmp and /run/user. */
+// Programs that start others for whoever asks, on a machine with folders of the test's own in /tmp and /run/user.
 
 const moduleAt = (path: string) => join(import.meta.dirname, '../../..', path)
 

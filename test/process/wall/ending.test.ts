@@ -7,7 +7,7 @@ import { allProcesses } from '../../kit/programs-processes.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 import { specOf, testDevice, until, type TestDevice } from '../run-host/host-client.ts'
 
-/** No process of a run stays, however it ends, without anybody looking for it. */
+// No process of a run stays, however it ends, without anybody looking for it.
 
 let device: TestDevice
 beforeEach(() => {

@@ -25,7 +25,7 @@ import { becomeUser } from '../../kit/nobody.ts'
 import { programFile } from '../../kit/program-file.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
-/** A run that writes to what svc executes outside of its wall, in each layout in which svc is installed. */
+// A run that writes to what svc executes outside of its wall, in each layout in which svc is installed.
 
 const run = promisify(execFile)
 const ordinary = 1234

@@ -7,7 +7,7 @@ import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 import { outputOf, specOf, spooled, testDevice, until, type TestDevice } from '../run-host/host-client.ts'
 
-/** Tests what a command sees and can do behind the wall, in real run hosts, by both ways of making it. */
+// Tests what a command sees and can do behind the wall, in real run hosts, by both ways of making it.
 
 let device: TestDevice
 let login: string

@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
-/** A machine with mounts of its own, made in a namespace of the test. */
+// A machine with mounts of its own, made in a namespace of the test.
 
 const run = promisify(execFile)
 const wallModule = join(import.meta.dirname, '../../../device-manager/wall/wall.ts')

@@ -21,7 +21,7 @@ import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
 import { becomeUser } from '../../kit/nobody.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
 
-/** A run that moves what the wall hides, so that the next one finds it elsewhere. As root the test becomes an ordinary user. */
+// A run that moves what the wall hides, so that the next one finds it elsewhere. As root the test becomes an ordinary user.
 
 const run = promisify(execFile)
 const ordinary = 1234

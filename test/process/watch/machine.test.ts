@@ -8,7 +8,7 @@ import type { ControlValue } from '../../../shared/device/control.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestSystem } from '../../kit/system.ts'
 
-/** A person changes something on the machine of a device, and sees it in the API within two seconds. */
+// A person changes something on the machine of a device, and sees it in the API within two seconds.
 
 const seenMs = 2_000
 /** On a machine that is busy with all tests at once; nobody would look by the clock before a minute is over. */

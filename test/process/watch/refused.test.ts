@@ -8,7 +8,7 @@ import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestSystem } from '../../kit/system.ts'
 
-/** A system that has no watch left for the daemon, by the limits of a user namespace of its own. */
+// A system that has no watch left for the daemon, by the limits of a user namespace of its own.
 
 function under(limit: string, count: number): string[] {
   const script = `echo ${count} > /proc/sys/user/${limit}; exec "$@"`

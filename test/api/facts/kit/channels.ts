@@ -4,7 +4,7 @@ import type { Stage } from '../../contract/stage.ts'
 import { postKeyed } from './recipe.ts'
 import type { Place } from './resource-facts.ts'
 
-/** Conversations and messages as facts of several resources make them. */
+// Conversations and messages as facts of several resources make them.
 
 export const channel = async (
   { server }: Stage,

@@ -4,7 +4,7 @@ import type { Stage } from '../../contract/stage.ts'
 import { on } from './recipe.ts'
 import type { CodeRecipe } from './resource-facts.ts'
 
-/** Codes of runs in the cloud, on a server on which the operator pays for the models of Anthropic. */
+// Codes of runs in the cloud, on a server on which the operator pays for the models of Anthropic.
 
 const agents = {
   credits_harness_unsupported: { harness: 'opencode', model: 'anthropic/claude-sonnet-4-5' },

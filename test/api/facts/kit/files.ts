@@ -1,6 +1,6 @@
 import type { TestServer } from '../../../kit/server.ts'
 
-/** Files as facts of several resources make them. */
+// Files as facts of several resources make them.
 
 export const inBase64 = (text: string): string => Buffer.from(text).toString('base64')
 

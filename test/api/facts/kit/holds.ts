@@ -3,7 +3,7 @@ import type { Stage } from '../../contract/stage.ts'
 import { postKeyed } from './recipe.ts'
 import type { Keeper, Recipe } from './resource-facts.ts'
 
-/** Approvals and questions as facts of both make them. */
+// Approvals and questions as facts of both make them.
 
 /** As an agent of the owner's, in a run that ends by it. */
 export async function asked(stage: Stage, path: string, body: Record<string, unknown> = {}): Promise<Reply> {

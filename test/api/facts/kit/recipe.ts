@@ -3,7 +3,7 @@ import type { CallOptions, Reply } from '../../../kit/server.ts'
 import type { Stage } from '../../contract/stage.ts'
 import type { CodeRecipe, Recipe } from './resource-facts.ts'
 
-/** Small words of which facts are made. */
+// Small words of which facts are made.
 
 export const on = (route: string, outcome: string, provoke: CodeRecipe['provoke']): CodeRecipe => ({
   route,

@@ -9,7 +9,7 @@ import type { CodeRecipe } from './resource-facts.ts'
 import { makePlugin, makePluginSkill } from './plugins.ts'
 import { makeSkill, newBundle } from './skills.ts'
 
-/** Codes that all routes below a skill have. */
+// Codes that all routes below a skill have.
 
 /** The routes below a skill, with a body where one is needed. */
 const below = {

@@ -4,7 +4,7 @@ import { contract } from '../../../../shared/api/index.ts'
 import { on } from './recipe.ts'
 import type { CodeRecipe, Place, Recipe } from './resource-facts.ts'
 
-/** Tasks as facts of several resources make them. */
+// Tasks as facts of several resources make them.
 
 export const unknownTask = 'tsk_0000000000000000'
 

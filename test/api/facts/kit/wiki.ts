@@ -1,6 +1,6 @@
 import type { TestServer } from '../../../kit/server.ts'
 
-/** Pages of the wiki as facts and tests make them. */
+// Pages of the wiki as facts and tests make them.
 
 export async function makePage(
   { server }: { server: TestServer },
