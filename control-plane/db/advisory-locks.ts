@@ -74,8 +74,8 @@ export const acquireAdvisoryLocks = (names: readonly string[]): string =>
     .join(' ')
 
 /**
- * Sent with the commit, so that the next process has the locks as soon as it is committed: this one may wait long for a processor
- * until it learns of it. A commit that fails keeps them for the next attempt.
+ * Releases the locks. The statement is sent with the commit, so that the next process has them as soon as that is done: this one may wait
+ * long for a processor until it learns of it. A commit that fails keeps them for the next attempt.
  */
 export const releaseAdvisoryLocks = 'select pg_advisory_unlock_all()'
 

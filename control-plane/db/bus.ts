@@ -275,7 +275,7 @@ class OutboxBus implements Bus {
       endWhenSilent(client, silentMs)
       await client.query(`listen ${channel}`)
       await client.query(`listen ${signalChannel}`)
-      // Stopped meanwhile: nobody else would end it.
+      // The bus was stopped meanwhile, and nobody else would end the client.
       if (this.stopped) return await client.end()
       this.listener = client
       for (const key of this.signals.eventNames()) this.signals.emit(key)

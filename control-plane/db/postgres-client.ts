@@ -80,7 +80,7 @@ export class PostgresClient extends Client implements StatementClient {
   override async query(...[connection, query]: Parameters<Client['query']>): ReturnType<Client['query']> {
     if (this.transacting === true) {
       const limitMs = checkDeadline(connection, query, queryStateOf(this).world.monotonic())
-      // Sent before the statement. When this one fails, so does the statement.
+      // The limit is sent before the statement. When this one fails, so does the statement.
       if (limitMs !== null) super.query(connection, `set local statement_timeout = ${limitMs}`).catch(() => undefined)
     }
     return super.query(connection, query).catch((error: unknown) => failedQuery(this, error, query))

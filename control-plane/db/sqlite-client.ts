@@ -239,7 +239,7 @@ function cacheStatements(raw: BetterSqlite3.Database): void {
     const known = cache.get(source)
     if (known && !known.busy) return known
     const statement = prepare(plannedOnce(source))
-    // Is written for the sizes that tables have now (statistics.ts), and changes nothing.
+    // The statement is written for the sizes that tables have now (statistics.ts), and changes nothing.
     if (/^\s*pragma optimize\b/i.test(source)) return statement
     if (/^\s*(?:create|alter|drop|vacuum|pragma)\b/i.test(source)) {
       cache.clear()

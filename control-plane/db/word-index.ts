@@ -77,7 +77,10 @@ const onSqlite = query(
   'select rowid as id from search_index where search_index match ? order by rowid desc limit ?',
   idRow,
 )
-/** Materialized: PostgreSQL would otherwise walk all rows by their number where it takes a rare word for a frequent one. */
+/**
+ * Searches a part on PostgreSQL. The list is materialized: PostgreSQL would otherwise walk all rows by their number where it takes a rare
+ * word for a frequent one.
+ */
 const onPostgres = (part: WordPart) =>
   query(
     `with found as materialized (select rowid as id from search_index where ${part} @@ ?::tsquery)

@@ -56,7 +56,7 @@ export interface Replay {
 const keptMs = 24 * 3_600_000
 /** A claim by another process this old is taken for abandoned, where there may be other processes. */
 const abandonedMs = 10 * 60_000
-/** Tried for some minutes, in the background after the first time. */
+/** The tries of a release. They take some minutes, in the background after the first one. */
 const releaseTries = 20
 const releaseAgainMs = 5_000
 
@@ -81,7 +81,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       const now = options.world.now()
       const row = { ...hashes, state, createdAt: now, expiresAt: now + keptMs }
       const claim: KeyClaim = { kind: 'claim', scopeHash: hashes.scopeHash, state }
-      // Twice: the first look may find only an expired row in the way.
+      // The claim is tried twice: the first look may find only an expired row in the way.
       for (let attempt = 0; attempt < 2; attempt++) {
         if (await claimKey(options.db, row)) return claim
         const stored = await findKey(options.db, hashes.scopeHash)

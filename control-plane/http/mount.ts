@@ -58,7 +58,7 @@ export function compileRoute(implemented: ImplementedRoute, kernel: Kernel): Com
       return await answerWrite(mounted, ctx, { input, keyed })
     } finally {
       release()
-      // Refused, or answered as a request before: nobody came to own it.
+      // The content has no owner where the request was refused, or answered as one before.
       if (content !== null) await kernel.blobs.giveUp(content.blobId)
     }
   }

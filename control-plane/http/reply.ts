@@ -24,7 +24,7 @@ function checkReply(route: AnyRoute, status: number, body: unknown): void {
   const schema = status === route.status ? route.reply : route.otherReplies[status]
   if (schema === undefined) throw new ContractBreach(`${route.id} does not declare status ${status}`)
   if (status === 204) return
-  // Checked as the client gets it: dates and undefined have become what JSON makes of them.
+  // The reply is checked as the client gets it: dates and undefined have become what JSON makes of them.
   const parsed = schema.safeParse(JSON.parse(JSON.stringify(body) ?? 'null'))
   if (!parsed.success)
     throw new ContractBreach(`${route.id} answers what its schema does not hold: ${parsed.error.message}`)

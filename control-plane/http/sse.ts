@@ -5,7 +5,7 @@ import type { Caller } from './callers.ts'
 // Server-sent events with back-pressure: what the reader does not take is not read from the source either.
 
 export interface StreamMessage {
-  /** Sent as `id:`; the reader comes back with it as Last-Event-ID. */
+  /** The id of the event, sent as `id:`; the reader comes back with it as Last-Event-ID. */
   id: string | null
   event: string | null
   /** A string is sent as it is (JSON text, for example); anything else as JSON. */

@@ -156,7 +156,7 @@ export class IngestBatch {
     this.counted.push(() => this.options.counters.stored(last.lastSeq - pending.from, bytes))
   }
 
-  /** Stored events stay. Other content under the same numbers raises an alarm. */
+  /** Compares events that are stored already, which stay. Other content under the same numbers raises an alarm. */
   private async compare(range: {
     run: RunRow
     item: IngestItem & { kind: 'events' }

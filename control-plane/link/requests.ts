@@ -26,7 +26,7 @@ export type DeviceRequest =
 const reply = z.union([changeSetResult, folderCheck])
 export type DeviceReply = z.infer<typeof reply>
 
-/** Longer than any caller waits for an answer. */
+/** The time for which a question that was handed on is remembered. It is longer than any caller waits for an answer. */
 const handedOnMs = 60_000
 
 interface Question {

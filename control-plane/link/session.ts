@@ -13,7 +13,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../process/log.ts'
 
 /**
- * One WebSocket of a device, from accept to close.
+ * A session is one WebSocket of a device, from accept to close.
  *
  *     waiting --hello--> opening --welcome--> open --> closed
  *        |                  |                   |

@@ -104,7 +104,7 @@ export class Takeover {
   private async answer(publicId: DeviceRef, deviceUuid: DeviceUuid, instance: string): Promise<void> {
     const { root, links, replicaId, world } = this.options
     const link = links.find(publicId)
-    // Confirms a live link with a heartbeat, by which the asking replica sees that it is alive.
+    // A heartbeat confirms a live link, and the asking replica sees by it that the link is alive.
     if (link && !(await this.challengeLocal(publicId, instance)))
       return recordHeartbeats(root, [{ deviceUuid: link.deviceUuid, at: world.now() }])
     await clearLink(root, deviceUuid, replicaId)

@@ -50,7 +50,7 @@ type Given = Pick<RunRow, (typeof given)[number]>
 export type NewRun = Omit<Given, 'workflowRunId' | 'workflowCall'> & {
   /** The step of a workflow that it does; null or left out: none. */
   step?: RunStep | null
-  /** Offered from the beginning, under fence 1. */
+  /** The offer with which the run begins, under fence 1; null or left out: it waits. */
   offer?: Offer | null
 }
 

@@ -166,7 +166,7 @@ export class SandboxKeeper {
     const heirId = (await findRun(root, row.runId))?.successorRunId ?? null
     const heir = heirId === null ? null : await findRun(root, heirId)
     const isWaitedFor = heir === null ? world.now() - (row.removedAt ?? 0) < heirMs : heir.endedAt === null
-    // First: whoever makes a sandbox with it meanwhile finds that it is left to nobody.
+    // The row is written first: a server that makes a sandbox with the volume meanwhile finds that it is left to nobody.
     if (isWaitedFor || !(await replaceSandbox(root, row, { leavesVolume: false }))) return
     await engine.removeVolume(volumeOf(row))
   }

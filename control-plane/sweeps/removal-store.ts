@@ -101,7 +101,7 @@ const groups: readonly Group[] = [
     'login_tokens',
   ].map((table) => ({ table })),
   ...['device_grants', 'sign_in_links', 'members'].map((table) => ({ table })),
-  // Last: the providers of connections that were here are asked by these.
+  // The clients go last: the providers of connections that were here are asked by these.
   { table: 'connection_clients' },
 ]
 

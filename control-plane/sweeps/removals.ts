@@ -50,7 +50,7 @@ export function removalJobs({ world, leaseMs }: { world: World; leaseMs: number 
   ]
 }
 
-/** First all that is live ends, then the rows go. */
+/** Removes a batch: first all that is live ends, then the rows go. */
 async function removeWorkspaceBatch(root: Knex, id: WorkspaceUuid, world: World): Promise<'more' | 'done' | 'taken'> {
   const isLive =
     (await listDevicesOfWorkspace(root, id)).length > 0 || (await listLiveOfWorkspace(root, id, 1)).length > 0

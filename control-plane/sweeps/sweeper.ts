@@ -48,7 +48,7 @@ interface SweeperOptions {
   world: World
   log: Log
   sweeps: readonly Sweep[]
-  /** Started and stopped with it; one of its sweeps catches what they missed. */
+  /** Jobs that start and stop with the sweeper; one of its sweeps catches what they missed. */
   jobs?: Jobs
   tickMs: number
   /**
@@ -82,7 +82,7 @@ export class Sweeper {
     }
     this.clock = new ClockWatch({ world, jumpMs, onJump })
     this.queue = new KeyedQueue(options.log, 'a sweep failed at one of many; it comes again')
-    // Started here, since sweeps may be run without a clock (`runAll`).
+    // The queue starts here, since sweeps may be run without a clock (`runAll`).
     this.queue.start()
   }
 

@@ -27,7 +27,7 @@ export async function stopToAsk(
   const { exitReason, world, leaseMs } = stop
   if (run.cancelRequestedAt !== null) return false
   if (!(await cancelRun(tx, run, { exitReason, reason: null, world, leaseMs }))) return false
-  // Somebody else may have cancelled it since it was read.
+  // The run may have been cancelled by somebody else since it was read.
   const after = await findRun(tx, run.id)
   return (after?.endedAt == null ? after?.cancelExitReason : after.exitReason) === exitReason
 }

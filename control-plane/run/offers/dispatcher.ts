@@ -43,7 +43,7 @@ export interface DispatcherOptions {
   offerMs: number
 }
 
-/** Waiting runs looked at, and offered, at once. */
+/** The waiting runs that are looked at, and offered, at once. */
 const batch = 200
 const mostEnded = 1_000
 

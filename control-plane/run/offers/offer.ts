@@ -68,7 +68,7 @@ export async function offerQueued(
   for (const run of await findWaiting(tx, runIds)) {
     const exitReason = refusalOf(placeOfRun(run.facts))
     if (exitReason === null) waiting.push(run)
-    // Somebody who did not see it yet halted the workspace.
+    // The workspace was halted by somebody who did not see the run yet.
     else await cancelWaiting(tx, run.id, { exitReason, reason: null, world, leaseMs })
   }
   const placed = placeAll(waiting, facts).placed.filter(({ publicId }) => isLinked(publicId))

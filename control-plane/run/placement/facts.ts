@@ -64,7 +64,7 @@ export async function lockPlacement(
 
 async function load(db: Db, workspaceId: WorkspaceUuid, options: Moment & { lock: boolean }) {
   const [workspace, devices, admins, cloudRoom, { live, paused, windows, circuits }] = await inOneTrip(db, [
-    // First: in a transaction the others read once it is locked.
+    // The workspace comes first: in a transaction the others read once it is locked.
     () => findWorkspace(db, workspaceId, options.lock),
     () => listPlacesOfWorkspace(db, workspaceId),
     async () => new Set(await listAdmins(db, workspaceId)),
@@ -118,7 +118,7 @@ const liveOf = ({ device, provider }: Occupancy['circuits'][number], live: Occup
     live.filter((run) => run.device === device && run.harness === harnessOfAccount(provider)).map(({ count }) => count),
   )
 
-/** Empty where no limit was reached, as on most days. */
+/** Returns the quotas; empty where no limit was reached, as on most days. */
 function quotasOf(
   devices: readonly DeviceRow[],
   { windows, live, now }: Pick<Occupancy, 'windows' | 'live'> & { now: number },

@@ -85,7 +85,7 @@ describe('which device a run goes to', () => {
     const devices = [device(idFrom('a'), { isLinked: false }), device(idFrom('b'), { used: 2 })]
     expect(place(run(), devices, idFrom<DeviceRef>('a'))).toEqual(on('b'))
     expect(place(run({ sessionDevice: idFrom<DeviceRef>('a') }), devices)).toEqual(on('a'))
-    // Alone it is waited for: nothing gates the run.
+    // The run waits for its only device, and nothing gates it.
     expect(place(run(), [device(idFrom('a'), { isLinked: false })])).toEqual(on('a'))
   })
 
@@ -366,7 +366,7 @@ describe('an account that opens again', () => {
     // Somebody else's device reports the same account.
     const others = [device(idFrom('a'), { personUuid: idFrom('you'), accounts })]
     expect(placeRun(run({ folderDevice: idFrom<DeviceRef>('a') }), { ...facts, devices: others })).toEqual(on('a'))
-    // Nor does an agent wait that brings its own key, but for that.
+    // An agent that brings its own key waits for that one alone.
     const keys = new Map([...facts.quotas, ['claude/me/sec_2', { room: 0, opensAt: 9 }] as const])
     const closed = { ...facts, quotas: new Map([...keys, ['claude/me/d', { room: 0, opensAt: 9 }] as const]) }
     expect(placeRun(run({ keyId: idFrom<SecretId>('sec_1') }), closed)).toEqual(on('a'))

@@ -248,7 +248,7 @@ export interface WaitingPage {
   limit: number
 }
 
-/** Oldest first. */
+/** Lists the runs that wait, oldest first. */
 export async function listWaiting(db: Db, { workspaceId, after, limit }: WaitingPage): Promise<WaitingRun[]> {
   return withAhead(db, await ofWorkspace.list(db, [workspaceId, after?.inLineSince ?? -1, after?.id ?? '', limit]))
 }

@@ -80,7 +80,7 @@ async function sweepWorkspace(
       if (due !== null) queue.add(workspaceId, () => act(context, run, { due, now }), run.id)
     }
   }
-  // Added behind them, as some may have waited for too long.
+  // The dispatch is added behind them, as some may have waited for too long.
   if (isAnyUngated) queue.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
 }
 

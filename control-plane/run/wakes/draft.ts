@@ -104,7 +104,7 @@ export async function draftRun(
   const { causedByUuid } = wake
   const { workspaceId } = wake.agent
   const [room, isCauseGone, ofTask, isPrivate] = await inOneTrip(tx, [
-    // First: whether another run works on the task is read once nobody else places any.
+    // The room is locked first: whether another run works on the task is read once nobody else places any.
     () => (isPlaced ? lockRoom(tx, workspaceId, context.offers) : null),
     async () => causedByUuid !== null && !(await isMember(tx, workspaceId, causedByUuid)),
     () => (task === null ? noOthers : findOthersOfTask(tx, task.id)),

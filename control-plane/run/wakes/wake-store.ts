@@ -64,7 +64,7 @@ export async function findWake(db: Db, id: string): Promise<WakeRow | null> {
   return wakes.first(wakes.from(db).where({ id }))
 }
 
-/** Written out: with a bound value SQLite compiles the statement anew each time, for the index has it as a constant. */
+/** The condition is written out: with a bound value SQLite compiles the statement anew each time, for the index has it as a constant. */
 const waiting = "state = 'waiting'"
 
 /** The wake if it still waits, locked until the transaction ends; null too when another replica is at it. */

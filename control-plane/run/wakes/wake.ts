@@ -88,7 +88,7 @@ export interface WakeContext {
   cloudEnabled: boolean
   /** The providers of models for which the operator pays in the cloud. */
   operatorKeys: readonly ModelProvider[]
-  /** Whether this server runs the programs of workflows, and the workflows that come with it. */
+  /** True: this server runs the programs of workflows, and the workflows that come with it. */
   runsWorkflows: boolean
   builtInWorkflows: () => readonly Pick<BuiltIn, 'meta' | 'source'>[]
   limits: Partial<RunSpec['limits']>

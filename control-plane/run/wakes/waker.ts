@@ -134,11 +134,11 @@ export class Waker {
   private async makeRun(tx: Tx, id: string): Promise<WakeAnswer | null> {
     const asked = await findWake(tx, id)
     const conversationId = asked?.conversationId ?? null
-    // Locked before its wakes: those of one conversation are taken one after another, and so are turns that people send,
-    // which have none.
+    // The conversation is locked before its wakes: those of one conversation are taken one after another, and so are turns that people
+    // send, which have none.
     const conversation = conversationId === null ? null : await claimConversation(tx, conversationId)
     const parentRunId = asked?.parentRunId ?? null
-    // Elsewhere the run that they go on with is locked. Not in a conversation: an ending locks its run before it.
+    // The run that they go on with is locked only outside of a conversation: an ending locks its run before the conversation.
     const ownParent =
       parentRunId === null ? null : await (conversation === null ? lockRun(tx, parentRunId) : findRun(tx, parentRunId))
     const claimed = await claimWake(tx, id)
@@ -194,7 +194,7 @@ export class Waker {
     // The agent is asked about before the wakes are read: while it works, each new wake would read all that wait.
     if (await isAtWork()) return null
     const waiting = await claimConversationWakes(tx, { agentRef, conversationId, taskId, limit: mostMerged })
-    // Looked at after the wakes are locked, or two replicas could each start one.
+    // The agent is asked about again after the wakes are locked, or two replicas could each start a run.
     return (await isAtWork()) ? null : fitting(waiting)
   }
 }

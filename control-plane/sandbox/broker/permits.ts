@@ -15,7 +15,7 @@ import { findWorkspace } from '../../resources/workspaces/store.ts'
 import { findRepoPermit, type RepoPermit, type RepoSourcesOfKeys } from './repo-access.ts'
 import { serverPermits, type ServerPermit } from './server-access.ts'
 
-/** What the run of a sandbox may reach now. */
+/** The hosts, services and secrets that the run of a sandbox may reach now. */
 export interface Permit {
   /** The provider of its model; `key` null: the key was taken away, or cannot be opened. */
   model: { provider: ModelProvider; url: string; key: ModelKey | null } | null

@@ -95,7 +95,7 @@ export class DockerEngine implements SandboxEngine {
     const { status } = await this.client.call({ method: 'GET', path: `/containers/${name}/json` })
     if (status === 404) {
       const reply = await this.client.call(call)
-      // Somebody else was faster: the container is the same.
+      // The container was made by somebody who was faster, and is the same.
       if (reply.status !== 409) {
         const parsed = created.safeParse(jsonOrUndefined(reply.body))
         if (reply.status === 201 && parsed.success) return parsed.data.Id

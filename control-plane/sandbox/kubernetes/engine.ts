@@ -93,7 +93,7 @@ export class KubernetesEngine implements SandboxEngine {
   async create(spec: ContainerSpec): Promise<string> {
     const { client, options } = this
     await client.make(this.core('persistentvolumeclaims'), claimOf(spec, options))
-    // Made again by another replica it says the same.
+    // The secret says the same where another replica makes it again.
     await client.make(this.core('secrets'), secretOf(spec))
     await client.make(this.jobs(), jobOf(spec))
     return objectName(spec.name)

@@ -35,7 +35,7 @@ import { stallOf } from './trouble.ts'
 import { failed, sizeOfResult, type StepOutcome } from './outcome.ts'
 
 /**
- * One advance of a workflow run:
+ * An advance of a workflow run goes like this:
  *
  *     read the journal -> run the program with what came since -> write down what it did, in one transaction
  *

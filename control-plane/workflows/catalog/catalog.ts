@@ -83,7 +83,10 @@ export class WorkflowCatalog {
     }
   }
 
-  /** Ours are small and known to be good, so they need no worker; the parser is loaded when it is needed first. */
+  /**
+   * Reads the meta of a program of ours. These are small and known to be good, so they need no worker; the parser is loaded when it is
+   * needed first.
+   */
   private async ownMetaOf(source: string): Promise<ProgramMeta> {
     const known = this.checked.get(source)
     if (known !== undefined) return known

@@ -39,7 +39,7 @@ export interface ReplayInput {
   source: string
   /** JSON of the inputs. */
   input: string
-  /** Chance within the program follows from it. */
+  /** The seed of chance within the program. */
   seed: string
   startedAt: number
   /** Digests of the calls that the program is known to make, by their numbers. */
