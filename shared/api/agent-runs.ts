@@ -7,7 +7,7 @@ import { approvalId, questionId, runId, taskRef } from './ids.ts'
 import { defineRoute } from './route.ts'
 import { fileFlag } from './command.ts'
 
-/** Why a queued run waits. */
+/** The reasons for which a queued run waits. */
 export const gateReasons = [
   'rate_limit',
   'capacity',

@@ -15,7 +15,7 @@ export const concurrencyPolicies = ['skip_if_running', 'allow_concurrent'] as co
 export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number]
 
 /**
- * Why a fire started no run. `not_admitted`: the agent could not be woken, or the event lacks an input that the workflow
+ * The reasons for which a fire started no run. `not_admitted`: the agent could not be woken, or the event lacks an input that the workflow
  * needs. `workflow_unavailable`: the workflow that it names is not there or retired, or this server runs none.
  */
 export const fireSkipReasons = [

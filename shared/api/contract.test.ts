@@ -86,7 +86,7 @@ test("an event's id tells fence and seq, within its own run only", () => {
   expect(parseRunEventId(run, '00000000-0000-4000-8000-000000000000')).toBeNull()
 })
 
-/** All schemas of texts within a schema; each is checked on its whole text, also when the text is too long. */
+/** Finds the schemas of texts within a schema; each is checked on its whole text, also when the text is too long. */
 function textsOf(schema: unknown, seen = new Set<unknown>()): z.ZodType[] {
   if (typeof schema !== 'object' || schema === null || seen.has(schema)) return []
   seen.add(schema)

@@ -18,7 +18,7 @@ const params = z.object({ id: conversationId })
 const positional = { name: 'conversation', target: 'params.id' } as const
 const positionals = [positional] as const
 const example = 'cnv_4yI8oP2cLhS6jB0d'
-/** For workspace admins. Agents get 403 `not_authorized` here; the handlers refuse other people. */
+/** The part of routes for workspace admins. Agents get 403 `not_authorized` here; the handlers refuse other people. */
 const adminsChange = {
   params,
   idempotency: 'required',

@@ -80,7 +80,7 @@ export interface FailOptions {
   /** A status that the catalogue lists for the code. Default: the first. */
   status?: number
   headers?: Record<string, string>
-  /** For the log only; never sent. */
+  /** The detail for the log only; never sent. */
   logDetail?: unknown
   cause?: unknown
 }
@@ -121,7 +121,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Each `validation_error` names the bad fields. A refusal by a rule counts as one field, named by `param`. */
+/** Names the bad fields of a `validation_error`. A refusal by a rule counts as one field, named by `param`. */
 function withFields(options: FailOptions, message: string): FailOptions {
   if (Array.isArray(options.details?.['fields'])) return options
   const fields: FieldError[] = [{ path: options.param ?? 'body', message }]

@@ -4,7 +4,7 @@ import { schemaAt, shapeOf, type ValueShape } from './schema-shape.ts'
 
 export const kebab = (key: string) => key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** All flags of a command, those of the schemas and the overrides, in the order of the schemas. */
+/** Returns the flags of a command, those of the schemas and the overrides, in the order of the schemas. */
 export function flagsOf(route: AnyRoute, spec: CommandSpec): CommandFlag[] {
   const flags: CommandFlag[] = []
   const overrides = spec.flags ?? {}

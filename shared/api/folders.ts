@@ -42,7 +42,7 @@ export const folderRemote = z
   })
   .meta({ id: 'FolderRemote' })
 
-/** Absolute on POSIX or Windows. */
+/** The path is absolute on POSIX or Windows. */
 export const absolutePath = z
   .string()
   .min(1)

@@ -43,7 +43,7 @@ export function idPageOf<Row extends { id: string }, T>(options: {
   rows: readonly Row[]
   limit: number
   cursor: Pick<IdCursor, 'direction'> | null
-  /** For a list in which rows move: the place of a row as of now, instead of its id. */
+  /** Returns the place of a row as of now, instead of its id, for a list in which rows move. */
   placeOf?: (row: Row) => string
   present: (row: Row) => T
 }): Page<T> {

@@ -38,7 +38,7 @@ export const loginTokenId = prefixed('tok', 'tok_2bX7mR4kJ9sQ1wZe')
 /** A fire or a skip of an automation; only cursors name it. */
 export const firedId = prefixed('fir', 'fir_8bW3nZ6cKpV5yD2j')
 
-/** Lower-cased, like the stored ids. */
+/** A UUID is lower-cased, like the stored ids. */
 export const uuid = z
   .string()
   .toLowerCase()

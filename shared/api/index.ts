@@ -42,7 +42,7 @@ import { workflowRoutes } from './workflows.ts'
 import { workspaceActionRoutes } from './workspace-actions.ts'
 import { workspaceRoutes } from './workspaces.ts'
 
-/** All routes, by the file that describes them. `implement` takes one group, or several spread together. */
+/** The routes by the file that describes them. `implement` takes one group, or several spread together. */
 export const groups = {
   agents: agentRoutes,
   agentConfig: agentConfigRoutes,

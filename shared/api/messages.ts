@@ -53,7 +53,7 @@ export type Message = z.infer<typeof message>
 
 export const named = z.object({ handle: z.string(), name: z.string() })
 
-/** Longer texts belong in files. */
+/** A message has at most this many characters: longer texts belong in files. */
 const text = z.string().max(100_000)
 /** The text of a request: `body`, or one of its other names. `sentText` returns the one that was sent. */
 export const textKeys = {

@@ -8,7 +8,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export const roles = ['owner', 'admin', 'member'] as const
 export type Role = (typeof roles)[number]
 
-/** Answered with 403 and this code. */
+/** A caller that is refused with 403 and this code. */
 export interface CallerRefusal {
   refused: ErrorCode
 }
@@ -64,7 +64,7 @@ export interface RouteInput<
   aliases?: readonly string[]
   summary: string
   description?: string
-  /** Default: any person or agent of the workspace. */
+  /** The callers. Default: any person or agent of the workspace. */
   callers?: C
   /** The need of an `Idempotency-Key`: required, honoured when sent (default of writes), or ignored (GET). */
   idempotency?: 'required' | 'accepted' | 'none'
@@ -83,9 +83,9 @@ export interface RouteInput<
    * body is then never in memory as a whole; without the key it is refused as `content_required`.
    */
   streamed?: { key: string; limit: number } | null
-  /** Leave out for 204. */
+  /** The schema of the answer. Leave out for 204. */
   reply?: R
-  /** Default: 204 without a reply schema, else 200. */
+  /** The status of the answer. Default: 204 without a reply schema, else 200. */
   status?: number
   /** Other good answers by status; the handler gives them with `answer(status, body)`. */
   otherReplies?: O

@@ -25,7 +25,7 @@ export class StoredContent {
   }
 }
 
-/** So much of stored bytes is kept in memory, to find out what they are. */
+/** The bytes that are kept in memory of stored content, to find out what it is. */
 export const headBytes = 8 * 1024
 
 /** The key of a body whose value is stored as it comes, in routes with `streamed`. */

@@ -204,7 +204,7 @@ export const taskRoutes = {
       .object({ title, ...writable })
       .partial()
       .meta({ id: 'TaskUpdate' }),
-    // These have routes of their own, with effects of their own.
+    // The fields that are refused have routes of their own, with effects of their own.
     refusedBodyKeys: { status: 'validation_error', assignee: 'validation_error', parentTaskId: 'validation_error' },
     reply: task,
     errors: ['task_not_found', 'task_branch_immutable', 'assignee_lacks_access', ...runCodes],

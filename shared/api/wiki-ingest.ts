@@ -19,7 +19,7 @@ const sha256 = z
   .string()
   .regex(/^[0-9a-f]{64}$/)
   .describe('Of the bytes of the file, as 64 hex digits.')
-// Refused by the handler, with a code of its own.
+// The handler refuses a bad root, with a code of its own.
 const root = z.string().max(10_000).describe('The name under which the directory is ingested, such as `docs`.')
 const file = z.object({ path, sha256 })
 

@@ -22,7 +22,7 @@ export const workflowName = z
 /** The characters of a program. */
 export const maxSourceChars = 200_000
 
-/** Why a program is refused. */
+/** The codes of the reasons for which a program is refused. */
 export const flawCodes = [
   'workflow_syntax',
   'workflow_import',

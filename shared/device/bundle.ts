@@ -4,7 +4,7 @@ import { bundleLimits, pathLimits } from '../lib/bundle-path.ts'
 /** `GET <bundlesPath>/<hash>` with a device's token answers `bundleHead` as one line of JSON, then the contents of the files in its order. */
 export const bundlesPath = '/api/device/skills'
 
-/** Far more than the longest list takes. */
+/** The most bytes of the head of a bundle, which is far more than the longest list takes. */
 export const bundleHeadBytes = 512 * 1024
 
 export const bundleHead = z.object({

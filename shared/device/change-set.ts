@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { deviceTime } from './bounds.ts'
 
-/** One changed path of a change-set. Line counts are null for binary files and submodules. */
+/** A changed path of a change-set. Line counts are null for binary files and submodules. */
 export const changedFile = z.object({
   path: z.string(),
   oldPath: z.string().nullable(),

@@ -1,6 +1,6 @@
 import { linkLimits } from './limits.ts'
 
-/** Stands in the `gap` event that takes the place of an event whose line is too long. */
+/** The reason in the `gap` event that takes the place of an event whose line is too long. */
 export const overlongReason = 'event_too_long'
 
 /**

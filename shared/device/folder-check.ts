@@ -13,12 +13,12 @@ export type ServedFolder = z.infer<typeof servedFolder>
 /** A folder as its device says of it whenever it changes. */
 export const folderFacts = z.object({
   state: z.enum(folderStates),
-  /** null: no repository, or no branch is checked out. */
+  /** The branch that is checked out; null: none is, or there is no repository. */
   branch: z.string().max(1000).nullable(),
 })
 export type FolderFacts = z.infer<typeof folderFacts>
 
-/** No system opens a longer one. */
+/** The limit of a path: no system opens a longer one. */
 const path = cutText(4_096)
 
 /** A device's report on a folder: the path as given, the real path, and its git remotes. */

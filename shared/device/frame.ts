@@ -17,7 +17,7 @@ export function encodeFrame(header: BinaryHeader, body: Uint8Array): Uint8Array 
 
 export type DecodedFrame = { ok: true; header: BinaryHeader; body: Uint8Array } | { ok: false; error: string }
 
-/** Never throws; `body` is a view into `frame`. */
+/** Decodes a frame. It never throws; `body` is a view into `frame`. */
 export function decodeFrame(frame: Uint8Array): DecodedFrame {
   if (frame.length < 4) return { ok: false, error: 'shorter than its length field' }
   const length = new DataView(frame.buffer, frame.byteOffset, frame.byteLength).getUint32(0)

@@ -10,12 +10,12 @@ export type IsolationLevel = (typeof isolationLevels)[number]
 
 /** The daemon's report of both. */
 export const isolationState = z.object({
-  /** null: nobody chose, and no way to hide them works here. */
+  /** The choice of the device's owner; null: nobody chose, and no way to hide folders and processes works here. */
   choice: z.enum(isolationChoices).nullable(),
   level: z.enum(isolationLevels),
   /** The program that makes the wall. */
   tool: z.string().max(64).nullable(),
-  /** Why the level is not `full`. */
+  /** The sentence that says why the level is not `full`. */
   message: z.string().max(4000).nullable(),
 })
 export type IsolationState = z.infer<typeof isolationState>

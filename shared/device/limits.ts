@@ -48,7 +48,7 @@ export const runLimits = {
   runMs: (23 * 60 + 55) * 60_000,
   claimExpiredMs: (23 * 60 + 50) * 60_000,
   toolCalls: 1_000,
-  /** In a sandbox: how many calls the agent has made when it is warned, and how long one may take. */
+  /** The calls after which the agent of a run in a sandbox is warned, and the time that one may take. */
   warnAtCalls: 800,
   callMs: 5 * 3_600_000,
 } as const

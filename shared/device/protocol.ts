@@ -56,7 +56,7 @@ export const providerReadiness = z.object({
           .optional(),
       }),
     )
-    // No device has as many: each look for a place for a run reads what is stored of them.
+    // The number is bounded by more than a device has: each look for a place for a run reads what is stored of them.
     .overwrite((harnesses) => Object.fromEntries(Object.entries(harnesses).filter(isName).slice(0, 64))),
   /** Says how well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
   isolation: z.enum(isolationLevels).optional(),
@@ -122,7 +122,7 @@ export const endReport = z.object({
   outOfMemory: z.boolean().optional(),
   /** Acts by which the run tried the wall around it. */
   wall: triedActs.optional(),
-  /** All calls the run asked about. */
+  /** The calls about which the run asked. */
   approvals,
 })
 export type EndReport = z.infer<typeof endReport>
@@ -239,7 +239,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     reason: z.string().nullable(),
   }),
   z.object({ type: z.literal('run.input'), ...ofRun, inputId: z.string(), text: z.string() }),
-  /** All events of this run and fence up to `seq` are stored. */
+  /** The events of this run and fence up to `seq` are stored. */
   z.object({ type: z.literal('ack'), ...ofRun, seq }),
   z.object({ type: z.literal('run.closed'), ...ofRun }),
   /** The fence is old or the run is over: the device ends the harness and keeps nothing. */

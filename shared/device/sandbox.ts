@@ -19,13 +19,13 @@ export const sandboxFacts = z.object({
 })
 export type SandboxFacts = z.infer<typeof sandboxFacts>
 
-/** null: this is no sandbox. */
+/** Reads the facts of the sandbox; null: this is no sandbox. */
 export function sandboxFactsIn(env: Readonly<Record<string, string | undefined>>): SandboxFacts | null {
   const facts = env[sandboxVariable]
   return facts === undefined ? null : sandboxFacts.parse(JSON.parse(facts))
 }
 
-/** Stands for a token where none is needed. */
+/** The text that stands for a token where none is needed. */
 export const trialMark = 'trial'
 
 /** Exit statuses of a runner that has nothing to tell, and would have nothing to tell if it was started again. */

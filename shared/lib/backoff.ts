@@ -1,10 +1,10 @@
 /**
- * Full jitter: uniform between a quarter of `minMs` and a ceiling that doubles with each attempt up to `maxMs`.
+ * Returns a delay with full jitter: uniform between a quarter of `minMs` and a ceiling that doubles with each attempt up to `maxMs`.
  * `attempt` counts from 0.
  */
 export function backoffMs(attempt: number, options: { minMs: number; maxMs: number; random: number }): number {
   const ceiling = backoffCeilingMs(attempt, options)
-  // Never close to 0: jitter is there to keep many devices from coming back at once.
+  // The delay is never close to 0: jitter is there to keep many devices from coming back at once.
   const floor = Math.min(options.minMs, ceiling) / 4
   return Math.round(floor + options.random * (ceiling - floor))
 }

@@ -15,10 +15,10 @@ const reservedCharacters = /[\\:*?"<>|]/
 /** Windows gives long names a second name of this form. */
 const shortName = /~\d/
 
-/** Why a path cannot be taken, as `... <flaw>`; null when it can. */
+/** Says why a path cannot be taken, as `... <flaw>`; null when it can. */
 export function bundlePathFlaw(path: string): string | null {
   if (path === '') return 'is empty'
-  // Before anything looks at each character of it.
+  // The length comes before anything that looks at each character.
   if (path.length > pathLimits.bytes || byteLength(path) > pathLimits.bytes)
     return `is longer than ${pathLimits.bytes} bytes`
   if (unseen.test(path)) return 'holds a character that cannot be seen'

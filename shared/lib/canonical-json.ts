@@ -32,7 +32,7 @@ function addItems(work: Work[], items: readonly unknown[]): void {
 
 function addFields(work: Work[], object: object): void {
   const fields = Object.entries(object).filter(([, value]) => value !== undefined)
-  // Not sorted by locale: every machine must come to the same order.
+  // The order is not that of a locale: every machine must come to the same one.
   fields.sort(([a], [b]) => (a < b ? 1 : a > b ? -1 : 0))
   work.push({ text: '}' })
   fields.forEach(([name, value], at) => {

@@ -42,7 +42,7 @@ export function lineReader(maxLineBytes: number): LineReader {
         pieces.push({ kind: 'part', bytes: take(rest) })
         isOverlong = true
       } else if (rest.length > 0) {
-        // Copied, since the reader may use the chunk's memory again.
+        // The rest is copied, since the reader may use the chunk's memory again.
         held.push(Uint8Array.from(rest))
         heldBytes += rest.length
       }

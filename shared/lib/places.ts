@@ -5,9 +5,7 @@
  */
 export const appNames = { svc: 'svc', device: 'svc-device' } as const
 
-/**
- * Each variable names a folder. Without it the platform's usual folder is used (`config`, or `data` for the other two).
- */
+/** The variables that name folders. Without one, the platform's usual folder is used (`config`, or `data` for the other two). */
 export const placeVariables = {
   config: 'SVC_CONFIG_DIR',
   /** The device: identity, token, journal, spool, logs. */
@@ -23,9 +21,11 @@ export const stateFiles = {
   token: 'device-token',
   /** The device that this machine was before it was disconnected: `{ publicId, server }`. */
   previous: 'previous-device.json',
-  /** Written by the daemon when it is ready, removed when it ends. */
+  /** The daemon writes this file when it is ready, and removes it when it ends. */
   daemon: 'daemon.json',
-  /** Why the server no longer takes the device, written by the daemon that ended because of it. Removed when one starts. */
+  /**
+   * The reason for which the server no longer takes the device, written by the daemon that ended because of it. Removed when one starts.
+   */
   refused: 'refused.json',
   socket: 'daemon.sock',
   logs: 'logs',
@@ -62,5 +62,5 @@ export const dataFiles = {
   sandboxes: 'sandboxes',
 } as const
 
-/** Set in the environment of a harness, so that `svc` inside a run acts as the agent. */
+/** The variables in the environment of a harness, so that `svc` inside a run acts as the agent. */
 export const runVariables = { apiUrl: 'SVC_API_URL', token: 'SVC_TOKEN', runId: 'SVC_RUN_ID' } as const

@@ -17,7 +17,7 @@ export type Asset = keyof typeof assets
 
 const here = import.meta.url
 const isSource = here.endsWith('.ts')
-// In a build this module is in a chunk in `chunks/` (scripts/build.ts).
+// The module of a build is in a chunk in `chunks/` (scripts/build.ts).
 const root = new URL(isSource ? '../../' : '../', here)
 
 /** The `file:` address of the program's `main`: the source in a checkout, the bundle in a build. */

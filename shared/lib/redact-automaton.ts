@@ -59,7 +59,7 @@ const escape = 0x1b
 const lineEnds = [0x0a, 0x0d]
 const whiteSpace = [0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x20]
 
-/** More than there are: patterns are UTF-8, in which 13 values of a byte never occur. */
+/** The number stands for no column, since it is more than there are: patterns are UTF-8, in which 13 values of a byte never occur. */
 const noColumn = 255
 
 /** Returns the entry after `byte`. In state 0 nothing is held, so there is nothing to skip in it. */
@@ -272,9 +272,9 @@ function linkFailures(trie: Trie, columns: number): Links {
 export type BeginTable = Uint8Array
 
 /**
- * Most bytes of an output begin nothing, or something that the next byte ends. The first of two bytes is ignored when a
- * resting automaton would be in the same state without it. That takes one look-up for all automata together instead of
- * two for each. The table is read off the automata themselves, so the result is the same as without it.
+ * Makes the table of beginnings. Most bytes of an output begin nothing, or something that the next byte ends. The first of two bytes is
+ * ignored when a resting automaton would be in the same state without it. That takes one look-up for all automata together instead of two
+ * for each. The table is read off the automata themselves, so the result is the same as without it.
  */
 export function beginsOf(automata: readonly Automaton[]): BeginTable {
   const begins = new Uint8Array(65_536)

@@ -68,7 +68,7 @@ function middleOf(trimmed: string): string {
   const piece = trimmed
     .slice(isLow(from) ? from + 1 : from, from + pieceUnits - (isLow(from + pieceUnits) ? 1 : 0))
     .trim()
-  // All but white space is too little to go by.
+  // A piece that is little but white space is too little to go by.
   return piece.length < pieceUnits / 2 ? trimmed : piece
 }
 

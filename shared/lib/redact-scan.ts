@@ -12,7 +12,7 @@ interface Gap {
   length: number
 }
 
-/** More skipped bytes than this inside one partial match end it, so that the held bytes stay bounded. */
+/** The skipped bytes after which a partial match ends, so that the held bytes stay bounded. */
 const maxSkippedBytes = 8192
 const maxEscapeBytes = 64
 

@@ -240,7 +240,7 @@ describe('what is left alone', () => {
   })
 })
 
-/** All forms that a secret is looked for in, as a program would print them. */
+/** The forms that a secret is looked for in, as a program would print them. */
 const writers: ((value: string) => string)[] = [
   (value) => value,
   (value) => value.replaceAll('\n', '\r\n'),
@@ -256,7 +256,7 @@ const writers: ((value: string) => string)[] = [
   ]),
 ]
 
-/** Few letters, so that values overlap with themselves, with each other, and with what is around them. */
+/** Values are of few letters, so that they overlap with themselves, with each other, and with what is around them. */
 const value = fc
   .string({ unit: fc.constantFrom('a', 'b', '"', '/', '\n', ' ', 'é'), minLength: 6, maxLength: 14 })
   .filter((each) => Buffer.byteLength(each.trim()) >= 6)
@@ -294,7 +294,7 @@ describe('for any secrets, texts and cuts', () => {
       fc.property(scene, (each) => {
         const out = stream(named(each.secrets), cut(encoder.encode(written(each)), each.cuts)).toString()
         for (const one of each.secrets) {
-          // At their edges these two have characters that are not the value's alone.
+          // Base64 has characters at its edges that are not the value's alone, so its middle is looked for below.
           for (const write of writers.slice(0, 8)) expect(out).not.toContain(write(one.trim()))
           for (const [shift, from] of [
             [0, 0],

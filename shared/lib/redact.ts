@@ -32,13 +32,13 @@ const mostReleased = 3
  * replaced together, by the name of the longest.
  */
 export class Redactor {
-  /** Shared with the redactors that were made of this one. */
+  /** The values, shared with the redactors that were made of this one. */
   private readonly shared: { known: Known }
   /** The values of which `scans` were made. */
   private used: Known
   private scans: readonly Scan[] = []
   private pending: Uint8Array = nothing
-  /** So many bytes of `pending` were released. */
+  /** The number of bytes of `pending` that were released. */
   private shown = 0
   /** Matches in `pending`, in order and without overlaps; the last of them may still grow. */
   private found: Match[] = []
@@ -50,7 +50,10 @@ export class Redactor {
     this.add(...secrets)
   }
 
-  /** For another stream, with the same secrets, also those added later: making the tables anew would take as long as the first time. */
+  /**
+   * Returns a redactor for another stream, with the same secrets, also those added later: making the tables anew would take as long as the
+   * first time.
+   */
   another(): Redactor {
     return new Redactor([], this.shared)
   }

@@ -3,7 +3,7 @@ import { mask, maskSecrets, maskValue } from './secret-patterns.ts'
 
 const letters = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3hJ6kL9nP2rS5'
 
-/** Put together here, so that no scanner of this repository takes it for a real one. */
+/** The key is put together here, so that no scanner of this repository takes it for a real one. */
 const begin = ['-----BEGIN', ''].join(' ')
 
 test.each([`sk-ant-api03-${letters}`, `ghp_${letters.slice(0, 36)}`, `svc_pat_${letters}`])(

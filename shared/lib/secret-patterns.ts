@@ -27,7 +27,7 @@ export function maskSecrets(text: string, mayMaskIn?: (text: string) => MayMask)
   let masked = withoutSecrets(text, mask)
   for (const pattern of [named, bearer, inUrl]) {
     const current = masked
-    // Made when it is needed: most commands have no such value, and reading one takes longer than looking for it.
+    // The function is made when it is needed: most commands have no such value, and reading one takes longer than looking for it.
     let mayMask: MayMask | undefined
     masked = current.replaceAll(pattern, (whole: string, before: string, value: string, at: number) => {
       if (mayMaskIn !== undefined && /\s["']?$/.test(before)) {

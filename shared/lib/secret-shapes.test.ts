@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { secretIn, withoutSecrets } from './secret-shapes.ts'
 
-/** Made up here and put together from parts, so that no scanner of this repository takes them for real ones. */
+/** Secrets are made up here and put together from parts, so that no scanner of this repository takes them for real ones. */
 const letters = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3hJ6kL9nP2rS5'
 const of = (length: number) => letters.repeat(4).slice(0, length)
 /** Apart from what follows it, too. */
@@ -77,7 +77,7 @@ test('a long text is read in time', () => {
     expect(secretIn(text)).toBeNull()
   for (const text of ['eyJ-'.repeat(25_000), `${'eyJ0123456789-'.repeat(3_500)}.`.repeat(2), '.eyJ-'.repeat(20_000)])
     expect(secretIn(text)).toBeNull()
-  // Nearly a placeholder.
+  // The text is nearly a placeholder.
   expect(secretIn(`whsec_${'x'.repeat(100_000)}+`)).not.toBeNull()
   expect(performance.now() - started).toBeLessThan(2_000)
 })

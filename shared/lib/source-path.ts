@@ -2,7 +2,7 @@
 
 export const maxSourcePath = 500
 
-/** Relative, in its shortest form, and the same on every system. */
+/** Tells whether the path is relative, in its shortest form, and the same on every system. */
 export function isSourcePath(path: string): boolean {
   if (path === '' || path.length > maxSourcePath || !path.isWellFormed()) return false
   // Control characters break lines of logs; others take a backslash or a drive for the way out.

@@ -1,4 +1,4 @@
-/** More values than this take the parser, and what comes after it, seconds; what works has some thousands. */
+/** The most values of a JSON text. More take the parser, and what comes after it, seconds; a text that works has some thousands. */
 const maxValues = 500_000
 
 /**

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 const module = JSON.stringify(join(import.meta.dirname, 'v8.ts'))
-/** In a process of its own: the flags are those of the whole process. */
+/** Runs the script in a process of its own: the flags are those of the whole process. */
 const answerOf = (script: string): unknown =>
   JSON.parse(
     execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script], {

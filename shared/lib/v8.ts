@@ -1,8 +1,8 @@
 /**
- * Has no more code optimized in this process, which another thread would do. At the exit Node waits for that thread, and the thread may
- * wait for this one to collect garbage: then the process never ends (nodejs/node#54918, seen with 24.21). What is being optimized when
- * this is called ends while this thread goes on, so it is called some work before the exit; and after all is loaded, which takes three
- * times as long from here on (see `collectGarbage`).
+ * Lets no more code be optimized in this process, which another thread would do. At the exit Node waits for that thread, and the thread may
+ * wait for this one to collect garbage: then the process never ends (nodejs/node#54918, seen with 24.21). What is being optimized when this
+ * is called ends while this thread goes on, so it is called some work before the exit; and after all is loaded, which takes three times as
+ * long from here on (see `collectGarbage`).
  */
 export function optimizeNothing(): void {
   const { setFlagsFromString } = process.getBuiltinModule('node:v8')

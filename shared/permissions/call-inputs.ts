@@ -14,7 +14,7 @@ export interface CallInputs {
   texts: readonly string[]
   /** Texts of a tool that svc does not know, in fields that say nothing: only a list that forbids looks at them. */
   others: readonly string[]
-  /** Why not all of it was looked at; then no pattern can speak for the call. */
+  /** The reason for which not all of it was looked at; then no pattern can speak for the call. */
   doubt: string | null
 }
 
@@ -32,7 +32,7 @@ export interface ToolCall {
   input: unknown
 }
 
-/** More is not judged, and so denied where a rule would have to be. */
+/** The most values and paths of a call that are judged. A call with more is denied where a rule would have to be. */
 const limits = { values: 20_000, paths: 500 } as const
 
 type Kind = 'command' | 'commands' | 'path' | 'place' | 'url' | 'address' | 'text' | 'maybe-path'
@@ -203,7 +203,10 @@ const lineOf = (item: unknown): string | null =>
 const looksLikePath = (text: string): boolean =>
   text.length <= 8_192 && /^\s*(?:~?\/|~$|\.\.?(?:\/|$)|\.[A-Za-z_][\w.-]*\s*$)[^\n]*$/.test(text)
 
-/** Some tools read the address of a file, others take its beginning away. null: nobody knows what a tool makes of it. */
+/**
+ * Returns the paths that tools make of the address of a file: some read it, others take its beginning away. null: nobody knows what a tool
+ * makes of it.
+ */
 function pathsOfAddress(text: string): string[] | null {
   const address = text.trim()
   try {

@@ -14,7 +14,7 @@ export function commandCall({
   return { name: 'Bash', input: { command, description } }
 }
 
-/** Read by a shell, it is this word and nothing else. The first one would be no program with `=` in it. */
+/** Writes the word so that a shell reads it, and nothing else. The first one would be no program with `=` in it. */
 function shellWord(word: string, isFirst: boolean): string {
   const plain = isFirst ? /^[\w%+:,./@-]+$/ : /^[\w%+:,./@=-]+$/
   return plain.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`

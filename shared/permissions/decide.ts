@@ -21,7 +21,7 @@ export interface Decision {
   decision: 'allow' | 'deny' | 'ask'
   /** The rule that decided, as the agent's config has it; null when it was the default mode, or a doubt. */
   rule: string | null
-  /** Why it is denied, when no rule and no mode did it. */
+  /** The reason of a denial, when no rule and no mode made it. */
   reason?: string
 }
 
@@ -90,7 +90,7 @@ function callsOwnSvc(place: JudgedPlace, { name, inputs }: JudgedCall): boolean 
   return isShell && isOwnSvc(commands[0]!, place.svcProgram)
 }
 
-/** Only reads it: the text of this release, which allows nothing. */
+/** Tells whether the call only reads the own skill: the text of this release, which allows nothing. */
 function loadsOwnSkill(
   { svcSkill }: JudgedPlace,
   { name, input, inputs: { commands, paths, urls } }: JudgedCall,
@@ -110,7 +110,7 @@ function reachedOwn(place: JudgedPlace, { name, paths, inputs }: JudgedCall): st
   const isSearch = name.toLowerCase() === 'grep'
   const own = paths.map((path) => ownFolderOf(path, place, { isSearch })).find((folder) => folder !== null)
   if (own !== undefined) return `${own} holds files of svc itself`
-  // No more than a help: a shell has other ways to name a folder.
+  // The check of commands is no more than a help: a shell has other ways to name a folder.
   const commands = inputs.commands.map((command) => withoutSkills(command, place))
   const named = place.ownFolders.find((folder) => commands.some((command) => command.includes(folder)))
   return named === undefined ? null : `${named} holds files of svc itself`
@@ -187,7 +187,7 @@ function allowedParts(command: string): readonly string[] | null {
   return parts === null || steersWhatRuns(parts) ? null : parts
 }
 
-/** Asked again for the same text, it gives the same answer: each rule asks. */
+/** Remembers the answer for each text, since each rule asks. */
 function remembered<Value>(find: (text: string) => Value): (text: string) => Value {
   const known = new Map<string, Value>()
   return (text) => {

@@ -67,7 +67,7 @@ function problemOf(list: readonly ToolRule[], text: string | null): string | nul
   return rule === undefined ? null : readRule(rule).problem
 }
 
-/** Why a rule that forbids may hold for more than it names. */
+/** Says why a rule that forbids may hold for more than it names. */
 function doubtOf(command: string): string | null {
   const { commands, isDoubtful } = shellCommands(command)
   if (isDoubtful) return 'The line cannot be read for certain, so it counts as whatever a rule forbids.'

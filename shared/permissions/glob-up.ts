@@ -1,4 +1,4 @@
-/** Beyond these, patterns are not looked at: their length, that of all of one call, and the forms of one. */
+/** The limits beyond which patterns are not looked at: their length, that of all of one call, and the forms of one. */
 const limits = { chars: 1_000, allChars: 4_000, forms: 500 }
 
 /**

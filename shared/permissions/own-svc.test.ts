@@ -94,7 +94,7 @@ const table = Object.values(
   >,
 ).flat()
 
-/** Not sent as they are given, and no files either. One that is new must be looked at before it stands here. */
+/** Flags whose value is not sent as it is given, and is no file either. A new one must be looked at before it stands here. */
 const harmless = new Set([
   'question ask --wait',
   'learning add --bullet',

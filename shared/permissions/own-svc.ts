@@ -28,7 +28,10 @@ const groups: ReadonlyMap<string, readonly string[] | null> = new Map([
 
 /** Flags by which svc reads a file: by them a run could send what it may not read. */
 const readsFile = /^-.*(?:file|attach)/is
-/** Here a word without a flag is one: only standard input is left, and flags whose value is in the same word. */
+/**
+ * Tells whether the command takes a word without a flag for a file. It may only have standard input, and flags whose value is in the same
+ * word.
+ */
 const takesFile = (group: string, name: string): boolean => group === 'task' && name === 'batch'
 const namesNoFile = (word: string): boolean => word === '-' || /^--[a-z]/.test(word)
 

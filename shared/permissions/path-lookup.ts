@@ -74,7 +74,7 @@ export class PathLookup {
     }
   }
 
-  /** null: it did not come back in time, or would wait behind others that do not. */
+  /** Resolves with what the look-up found; null: it did not come back in time, or would wait behind others that do not. */
   async #within<Value>(look: () => Promise<Value>): Promise<Value | null> {
     if (this.#hanging >= limits.hanging) return null
     const looking = look()
@@ -104,8 +104,7 @@ export class PathLookup {
     try {
       for (const spelling of spellings(text, homeDir)) {
         for (const raw of spelling.startsWith('/') ? [spelling] : cwds.map((cwd) => `${cwd}/${spelling}`)) {
-          // Some tools tidy `..` away before they open a path, others leave it to the system, for which it leads up from
-          // where a link leads.
+          // A tool may tidy `..` away before it opens a path, or leave it to the system, for which it leads up from where a link leads.
           const tidy = withoutEnd(posix.normalize(raw))
           const found = await oneByOne(tidy === raw ? [tidy] : [tidy, raw], (path) => this.#walk(path))
           isFolder ||= found.some((one) => one.isFolder)
@@ -171,7 +170,7 @@ export interface PlaceFacts {
   svcSkill?: string
 }
 
-/** Never two at once: each that hangs holds a thread. */
+/** Looks up one after another, never two at once: each that hangs holds a thread. */
 async function oneByOne<Item, Value>(items: readonly Item[], each: (item: Item) => Promise<Value>): Promise<Value[]> {
   const values: Value[] = []
   for (const item of items) values.push(await each(item))

@@ -5,7 +5,7 @@ import { namesNoHost } from './patterns/url-rules.ts'
 export interface ReadRule {
   /** The name of a tool, in which `*` stands for any characters. */
   tool: string
-  /** null: the tool whatever its input. */
+  /** The pattern of the input; null: the rule is for the tool whatever its input. */
   pattern: string | null
   /** A sentence about why the rule cannot be read; null when it can. */
   problem: string | null
@@ -59,7 +59,7 @@ function problemOfName(tool: string): string | null {
   return `The name of a tool has no \`${odd}\`.`
 }
 
-/** Only of a rule in one text, where its own brackets stand around the pattern. */
+/** Finds what is wrong with the brackets of a rule in one text, where its own stand around the pattern. */
 function problemOfBrackets(pattern: string): string | null {
   if (/:\*\)+$/.test(pattern)) return 'It has more brackets at its end than at its beginning.'
   return beginsAnother(pattern) ? 'It looks like several rules; each is given by itself.' : null

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** Limits of a tool call that a person is asked about. One such call must fit into the header of a frame. */
 export const askedCallLimits = {
-  /** Different calls one run may ask about. */
+  /** The different calls about which a run may ask. */
   calls: 20,
   idChars: 200,
   nameChars: 200,

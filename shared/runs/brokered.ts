@@ -47,7 +47,7 @@ export const modelPath = (provider: ModelProvider): string => `/model/${provider
 /** The path of an MCP server of the run at the broker. */
 export const mcpPath = (name: string): string => `/mcp/${name}`
 
-/** On answers that the broker gives in place of an MCP server: their text says why, in words for the model. */
+/** The header of answers that the broker gives in place of an MCP server: their text says why, in words for the model. */
 export const brokerRefusal = 'svc-broker-refusal'
 
 /** The text that stands in place of a key. */

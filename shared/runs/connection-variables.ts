@@ -27,7 +27,7 @@ const reasons = {
 } as const
 export type VariableLeftOutReason = keyof typeof reasons
 export const variableLeftOutReasons = Object.keys(reasons) as [VariableLeftOutReason, ...VariableLeftOutReason[]]
-/** For people. */
+/** Says the reason in words for people. */
 export const sayVariableLeftOut = (reason: VariableLeftOutReason): string => reasons[reason]
 
 /** The names of all of a spec. */

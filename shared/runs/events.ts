@@ -36,15 +36,18 @@ export const usageData = z.object({
     .optional(),
 })
 
-/** Why the command of a step was not started. */
+/** The reasons for which the command of a step was not started. */
 export const commandRefusals = ['denied', 'cwd_outside', 'cwd_missing'] as const
 /** The result of the command of a step; its output is the text of the result event. */
 export const commandResult = z.object({
-  /** null: it was not started, or did not end by itself. One that a signal ended has 128 and the signal's number. */
+  /**
+   * The exit code; null: the command was not started, or did not end by itself. A command that a signal ended has 128 and the signal's
+   * number.
+   */
   exitCode: z.number().int().nullable(),
   /** The folder in which it ran, without links; null: it was not started. */
   cwd: z.string().overwrite(asStorable).nullable(),
-  /** null: it was not started. */
+  /** The program and its arguments as they ran; null: the command was not started. */
   ranArgv: z.array(z.string()).nullable(),
   refused: z.enum(commandRefusals).optional(),
 })

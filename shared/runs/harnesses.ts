@@ -9,7 +9,7 @@ export type McpTransport = 'stdio' | 'http' | 'sse'
  * The facts about a harness. All code that depends on a harness reads them; nothing else compares names of harnesses.
  */
 export interface HarnessFacts {
-  /** For people. */
+  /** The name for people. */
   label: string
   /** The harness's programs that may be installed, the usual one first. Empty: it is no program of its own. */
   programs: readonly string[]
@@ -17,7 +17,7 @@ export interface HarnessFacts {
   models: 'own' | 'any' | 'none'
   /** Variables by which it takes a key of its provider, instead of what it is signed in with; the first that is set counts. */
   keyNames: readonly string[]
-  /** In the cloud the operator's key may pay for its models. */
+  /** True: the operator's key may pay for its models in the cloud. */
   takesCredits: boolean
   /** Names of models, in lower case, that it runs although the catalog does not know them. */
   modelNames: RegExp | null
@@ -33,7 +33,7 @@ export interface HarnessFacts {
   callsTools: boolean
   /** Names that rules have for the tools about which it asks, beside those of MCP servers. `*` stands for any characters. */
   tools: readonly string[]
-  /** Every call of a tool is asked before it is made, so the mode `strict` can hold. */
+  /** The harness asks about every call of a tool before it is made, so the mode `strict` can hold. */
   holdsStrict: boolean
   /** Settings of the agent that it has nothing for; the agent's doctor and the manifest of a run say so. */
   ignores: readonly HarnessSetting[]
@@ -71,7 +71,7 @@ const agentProgram = {
   speaksFirst: true,
 } as const
 
-/** Listed everywhere in this order. A name is never removed once agents may have it. */
+/** Harnesses are listed everywhere in this order. A name is never removed once agents may have it. */
 const table = {
   claude: {
     ...agentProgram,
@@ -146,7 +146,7 @@ const table = {
     keepsSessions: false,
     keepsInstructions: false,
     callsTools: false,
-    // There is nothing to hold: it calls no tools.
+    // The mode has nothing to hold, since a command calls no tools.
     holdsStrict: true,
     ignores: ['model', 'backupModel', 'reasoningEffort', 'maxTurns', 'skillFolders'],
     compactCommand: null,

@@ -74,7 +74,7 @@ const reasons = {
 } as const
 export type McpLeftOutReason = keyof typeof reasons
 export const mcpLeftOutReasons = Object.keys(reasons) as [McpLeftOutReason, ...McpLeftOutReason[]]
-/** For people. */
+/** Says the reason in words for people. */
 export const sayLeftOut = (reason: McpLeftOutReason): string => reasons[reason]
 
 export interface McpLeftOut {

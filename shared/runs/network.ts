@@ -6,5 +6,5 @@ export const networkLimits = {
   /** Hosts told of one run, each with what became of the requests to it; all further ones are told as one. */
   hosts: 200,
 } as const
-/** In place of a host: this server, one of those that are not told each, and none that could be read. */
+/** Words that stand in place of a host: this server, one of those that are not told each, and none that could be read. */
 export const otherHosts = { server: 'svc', further: '*', unreadable: '-' } as const

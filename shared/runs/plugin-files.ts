@@ -7,7 +7,7 @@ import type { McpServer, McpServers } from './mcp-servers.ts'
 const prefix = 'SVC_PLUGIN_'
 const variable = /\$\{SVC_PLUGIN_([0-9a-f]{64})\}/g
 
-/** So many plugins' files a run has. */
+/** The most plugins of which a run has files. */
 export const mostPluginFiles = 50
 
 export const pluginFolder = (bundleHash: string): string => `\${${prefix}${bundleHash}}`

@@ -42,7 +42,7 @@ export function mcpServersFor(
   return { given, leftOut }
 }
 
-/** All that a run may be given, by name: of several that rules could not tell apart, those of the first list. */
+/** Joins the servers that a run may be given, by name: of several that rules could not tell apart, those of the first list. */
 export function joinedServers(
   ...lists: readonly (Readonly<Record<string, unknown>> | null)[]
 ): Readonly<Record<string, unknown>> {
@@ -84,7 +84,7 @@ function noRoom(
 
 const otherTypes: Readonly<Record<string, McpTransport>> = { 'streamable-http': 'http', streamableHttp: 'http' }
 
-/** Other programs let the type go, and have two more words for one. */
+/** Adds the type that other programs leave out, and replaces their two other words for one. */
 export function withMcpType(sent: unknown): unknown {
   if (typeof sent !== 'object' || sent === null) return sent
   const { type, url } = sent as { type?: unknown; url?: unknown }

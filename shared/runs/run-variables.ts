@@ -6,7 +6,7 @@ import type { RunSpec } from './spec.ts'
 
 export const agentVariable = 'SVC_AGENT_ID'
 
-/** Set for an agent that is a command without a protocol: it is told there what a harness is told by its own way. */
+/** The variables of an agent that is a command without a protocol: it is told there what a harness is told by its own way. */
 export const commandVariables = {
   prompt: 'SVC_PROMPT',
   promptFile: 'SVC_PROMPT_FILE',

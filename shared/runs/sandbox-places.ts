@@ -2,7 +2,7 @@
 export const sandboxPlaces = {
   /** The volume: the home of the run, and the state of the runner. */
   work: '/work',
-  /** Read-only, of this sandbox alone. */
+  /** The folder of this sandbox alone, read-only. */
   broker: '/run/svc',
   identity: 'identity.json',
   /** The file of what a sandbox knows of itself before it is told who it is. */

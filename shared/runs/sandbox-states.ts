@@ -1,3 +1,3 @@
-/** In which a sandbox is while it is there (docs/sandbox.md). */
+/** The states of a sandbox while it is there (docs/sandbox.md). */
 export const sandboxStates = ['wanted', 'creating', 'starting', 'linked', 'lost', 'salvaging', 'ended'] as const
 export type SandboxState = (typeof sandboxStates)[number]

@@ -66,7 +66,7 @@ export type OfferedSkill = z.infer<typeof offeredSkill>
 export const unavailableReasons = ['not_materialized', 'bundle_unreadable'] as const
 export type UnavailableReason = (typeof unavailableReasons)[number]
 
-/** Why a run does without a skill of the workspace. Newer servers and devices may know more reasons. */
+/** The reasons for which a run does without a skill of the workspace. Newer servers and devices may know more. */
 const whyLeftOut = {
   private_agent: 'the agent is private, and neither its owner nor an admin wrote the skill last',
   device_refuses_writer: 'the device does not take the work of whoever wrote it last (docs/trust.md)',
@@ -79,14 +79,14 @@ const whyLeftOut = {
 } as const
 export type SkillLeftOutReason = keyof typeof whyLeftOut
 
-/** In words for people. */
+/** Says the reason in words for people. */
 export const sayWhyLeftOut = (reason: string): string =>
   Object.hasOwn(whyLeftOut, reason) ? whyLeftOut[reason as SkillLeftOutReason] : reason
 
 /** A skill of the workspace that a run does without. `reason`: one of those above, or one that a newer peer knows. */
 export const leftOutSkill = z.object({ slug: z.string().max(64), reason: z.string().max(64) })
 export type LeftOutSkill = z.infer<typeof leftOutSkill>
-/** So many are named; more are not. */
+/** The most skills that are named of those left out. */
 export const toldLeftOut = 20
 
 /** The skills that a run was given, by the folders they come from. */

@@ -50,7 +50,7 @@ export type AllowedCall = z.infer<typeof allowedCall>
 /** A command that a program gave (a `gate` step of a workflow), which is judged as the shell call that it is before it starts. */
 export const stepCommand = z.object({
   argv: z.array(z.string().max(16_384)).min(1).max(256),
-  /** Seen from the folder of the run, which it must not leave; null: the folder itself. */
+  /** The folder of the command, seen from that of the run, which it must not leave; null: that folder itself. */
   cwd: z.string().min(1).max(4_096).nullable(),
   /** A rule must allow it: neither the mode nor a person can. */
   needsRule: z.boolean(),
@@ -58,26 +58,26 @@ export const stepCommand = z.object({
 export type StepCommand = z.infer<typeof stepCommand>
 
 /**
- * Everything a device needs to execute one run. It is sent with the offer, journalled, and never changed. The run's
- * token and the values of secrets are not part of it: they come with `run.start` and are kept in memory only.
+ * A spec holds everything that a device needs to execute one run. It is sent with the offer, journalled, and never changed. The run's token
+ * and the values of secrets are not part of it: they come with `run.start` and are kept in memory only.
  */
 export const runSpec = z.object({
   runId: anyId<RunId>(),
   workspaceId: anyId<WorkspaceUuid>(),
   agent: z.object({ id: anyId<AgentRef>(), handle: z.string(), name: z.string() }),
   harness: z.enum(harnessNames),
-  /** null: the person's home folder. */
+  /** The folder; null: the person's home folder. */
   folder: z.object({ shortId: z.string(), rootPath: z.string() }).nullable(),
   prompt: z.string(),
   agentMd: z.string(),
   model: z.string().nullable(),
   backupModel: z.string().nullable(),
   reasoningEffort: z.enum(reasoningEfforts).nullable(),
-  /** null or left out: the machine's own settings decide. */
+  /** The speed; null or left out: the machine's own settings decide. */
   speed: z.enum(speeds).nullish(),
   maxTurns: z.number().int().min(1).max(1000).nullable(),
   command: harnessCommand.nullable(),
-  /** null or left out: a plain program. */
+  /** The protocol of the command; null or left out: it is a plain program. */
   protocol: z.enum(commandProtocols).nullish(),
   /**
    * The command that the run does instead of `command`, which is null then, so that a device which knows of no such steps starts nothing.
@@ -94,7 +94,7 @@ export const runSpec = z.object({
   mcpServers: mcpServers.default({}),
   /** Beside the secrets of the agent, which win; null or left out: none. */
   connectionVariables: z.array(connectionVariables).max(mostWithVariables).nullish(),
-  /** null or left out: none. */
+  /** Folders of skills; null or left out: none. */
   skillFolders: skillFolders.nullish(),
   /** Skills of the workspace; null or left out: none. With those of the folders there are at most 200, and a name of a folder's wins. */
   skills: z.array(offeredSkill).max(runSkillLimits.skills).nullish(),
@@ -118,7 +118,7 @@ export const runSpec = z.object({
     noProgressMs: z.number().int().positive(),
     firstEventMs: z.number().int().positive(),
     toolCalls: z.number().int().positive(),
-    /** After so many calls the agent is warned; null: it is not. */
+    /** The calls after which the agent is warned; null: it is not. */
     warnAtCalls: z.number().int().positive().nullish(),
     /** The longest that one call may take; null: as long as the run. */
     callMs: z.number().int().positive().nullish(),

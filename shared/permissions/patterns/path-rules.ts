@@ -27,7 +27,7 @@ export interface PathFact {
   /** A pattern of file names below the path. */
   rest: string
   isFolder: boolean
-  /** Why it cannot be said what the system would open; null when it can. */
+  /** The reason for which it cannot be said what the system would open; null when it can. */
   doubt: string | null
 }
 

@@ -1,4 +1,4 @@
-/** More words or characters than this are not made of one word. */
+/** The most words and characters that are made of one word. */
 const limits = { words: 256, chars: 65_536, depth: 32 } as const
 
 /**
@@ -10,7 +10,7 @@ export function expandBraces(word: string, range: string): string[] | null {
   let left: number = limits.chars
   let isTooMuch = false
 
-  /** Each way to write what stands from `from` up to `to`. */
+  /** Returns each way to write what stands from `from` up to `to`. */
   const expand = (from: number, to: number, depth: number): string[] => {
     let made = ['']
     let plainFrom = from

@@ -6,7 +6,7 @@ export interface ShellWord {
   /** `plain`: its braces may make several words of it; `mixed`: nobody can say, since some of them are quoted. */
   braces: 'none' | 'plain' | 'mixed'
 }
-/** Stands for any text in a word's shape. */
+/** The character that stands for any text in a word's shape. */
 export const unknown = '\0'
 
 /** The next word is where a redirection leads, and no word of the command. */
@@ -105,7 +105,7 @@ export class CommandBuilder {
     const word = wordOf(open)
     if (target?.kind === 'here-string') this.#found.given.push(word.text)
     else if (target?.kind === 'delimiter') this.#onDelimiter(target)
-    // In zsh the file comes after that.
+    // The file comes after the `!` in zsh.
     else if (target !== null && word.text === '!') this.#found.isDoubtful = true
     if (target !== null) return
     if (word.text === 'case') this.#onCase()
@@ -121,7 +121,7 @@ export class CommandBuilder {
     this.begin()
   }
 
-  /** Some shells begin a command here. */
+  /** Marks a place where some shells begin a command. */
   split(): void {
     if (this.#open.splitAt > 0) this.#found.isDoubtful = true
     this.#open.splitAt = this.#open.words.length

@@ -14,7 +14,7 @@ export interface ShellCommand {
 
 export interface ShellCommands {
   commands: ShellCommand[]
-  /** Not all of it was looked at; then whatever is forbidden must be taken to be in it. */
+  /** True: not all of it was looked at, so whatever is forbidden must be taken to be in it. */
   isDoubtful: boolean
 }
 
@@ -34,9 +34,9 @@ const meaning = /^(?:\w*aliases|functions|commands|BASH_ALIASES|BASH_CMDS)\[/
 const assignment = /^[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=/
 
 /**
- * All that may be run by a shell command line: behind wrappers (`timeout 5 rm`), quotes (`r''m`), redirections, in
- * substitutions and in texts that some program may take for a command. Finds too much rather than too little, in bounded
- * time. What programs other than shells make of their arguments is beyond it.
+ * Finds all that may be run by a shell command line: behind wrappers (`timeout 5 rm`), quotes (`r''m`), redirections, in substitutions and
+ * in texts that some program may take for a command. It finds too much rather than too little, in bounded time. What programs other than
+ * shells make of their arguments is beyond it.
  */
 export function shellCommands(line: string): ShellCommands {
   const search = new Search()
@@ -48,9 +48,9 @@ interface Line {
   text: string
   kind?: 'here-document'
   depth: number
-  /** Only a text that may be a command: what nobody knows in it is not taken for one. */
+  /** The text only may be a command: what nobody knows in it is not taken for one. */
   isGuess: boolean
-  /** A shell reads it: where nobody can say what it makes of it, it may be anything. */
+  /** The text is read by a shell: where nobody can say what it makes of it, it may be anything. */
   isScript: boolean
 }
 
@@ -171,11 +171,11 @@ const isBefore = (words: readonly ShellWord[], at: number): boolean => {
   const { text } = words[at]!
   return reserved.has(text) || text === 'case' || words[at - 1]?.text === 'case' || assignment.test(text)
 }
-/** In zsh `=rm` is where `rm` lies. */
+/** Returns the name of the program; `=rm` in zsh is where `rm` lies. */
 const plainName = (text: string): string => text.slice(text.lastIndexOf('/') + 1).replace(/^=(?=.)/, '')
 /** Programs are looked up by names in which some file systems ignore case. */
 const small = (text: string): string => folded(text).toLowerCase()
-/** Something unknown before the first slash may hold a blank and so end the program's name. */
+/** Returns the shape of the program's name. Something unknown before the first slash may hold a blank and so end the name. */
 const plainShape = (shape: string): string => {
   const name = plainName(shape)
   const known = plainName(shape.split(unknown, 1)[0] ?? '')

@@ -22,12 +22,12 @@ export function mayCover(command: string): (valueAt: number, to: number) => bool
     const word = lastBefore(quoted, valueAt)
     if (word === null || word.to < to) return false
     const before = command.slice(word.from + 1, valueAt)
-    // On a line of its own it would be a command.
+    // The header would be a command on a line of its own.
     return header.test(before) || (/[^\s"'\\][ \t"'\\]*$/.test(lastLineOf(before.slice(-mostBlank))) && isJson(word))
   }
 }
 
-/** Further back nobody looks for what stands before a value. */
+/** The characters before a value beyond which nobody looks for what stands there. */
 const mostBlank = 200
 
 function lastBefore(quoted: readonly Quoted[], at: number): Quoted | null {

@@ -13,7 +13,7 @@ interface Read {
   isDoubtful: boolean
 }
 
-/** Only what all shells read alike. */
+/** Delimiters that all shells read alike. */
 const delimiters = /^(?:'([^'\n\\]+)'|"([^"\n\\$`]+)"|(\\?)([\w.!%+,:@^~=/-]+))$/
 
 /** The here-documents whose text begins at the next line end. */

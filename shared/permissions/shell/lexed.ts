@@ -14,9 +14,9 @@ export interface Lexed {
   expanded: string[]
   /** The text that follows a quote that is not closed. */
   unclosed: string | null
-  /** Something that shells read in different ways: where its words and commands end is not certain. */
+  /** True: shells read something of it in different ways, so where its words and commands end is not certain. */
   isDoubtful: boolean
-  /** Not all of it was looked at. */
+  /** True: not all of it was looked at. */
   isTooDeep: boolean
 }
 

@@ -86,7 +86,7 @@ class Lexer {
       case '\n':
         return this.#newLine()
       case '\r':
-        // Only before the end of a line is it one for all shells.
+        // A carriage return ends the command for all shells only before the end of a line.
         if (this.#text[this.#at] !== '\n') this.#doubt()
         return this.#command.endCommand()
       case ';':
@@ -215,7 +215,7 @@ class Lexer {
       this.#found.quoted.push(text)
       return this.#command.addQuoted(text)
     }
-    // Translated text, which is text.
+    // The text is translated, and is text all the same.
     if (rest === '"' && !isQuoted) return
     if (rest === '(') {
       this.#at++

@@ -25,7 +25,7 @@ export interface Quoted {
   text: string
 }
 
-/** Up to the place from which it cannot be said what the shell would run. */
+/** Returns the quoted texts up to the place from which it cannot be said what the shell would run. */
 export function quotedIn(command: string): Quoted[] {
   const end = unclearAt(command) ?? command.length
   const found: Quoted[] = []
@@ -44,7 +44,7 @@ export function quotedIn(command: string): Quoted[] {
 }
 
 function partsOf(command: string): string[] | { unclearAt: number } {
-  // Some shells leave it out, and then a backslash before it is one before what follows.
+  // A zero byte is left out by some shells, and then a backslash before it is one before what follows.
   const zero = command.indexOf('\0')
   if (zero >= 0) return { unclearAt: zero }
   const parts: string[] = []
@@ -102,8 +102,8 @@ function partsOf(command: string): string[] | { unclearAt: number } {
 }
 
 /**
- * All that may be a command somewhere in the line, for a list that forbids: quotes are taken as separators as well, so
- * that `sh -c "rm -rf ."` holds `rm -rf .`. Finds too much rather than too little.
+ * Returns all that may be a command somewhere in the line, for a list that forbids: quotes are taken as separators as well, so that `sh -c
+ * "rm -rf ."` holds `rm -rf .`. It finds too much rather than too little.
  */
 export function shellFragments(command: string): string[] {
   const cut = command.split(/[;|&\n\r(){}`"'!]|\$\(/)

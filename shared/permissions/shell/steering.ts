@@ -39,7 +39,7 @@ function sets(words: readonly string[]): boolean {
   if (setting.has(program)) return true
   if (program === 'printf' || program === 'print') return rest.some((word) => /^-\w*v/.test(word))
   if (program === 'wait') return rest.some((word) => word.startsWith('-p'))
-  // Before a program they hold for it alone, but a function or a builtin may keep them.
+  // Assignments before a program hold for it alone, but a function or a builtin may keep them.
   return assignment.test(program)
 }
 
