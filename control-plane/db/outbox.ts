@@ -5,8 +5,8 @@ import type { Db } from './handle.ts'
 import { query, command, sending } from './statement.ts'
 
 /**
- * Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change; the bus
- * reads them once it is committed.
+ * Happenings that other parts, on this replica or another, must act on. An entry is written in the transaction of the change; the bus reads
+ * them once it is committed.
  */
 export type Topic = keyof Keys
 

@@ -200,8 +200,8 @@ const mostMs = 20
 const key = Symbol('loop turns')
 
 /**
- * SQLite answers within the call, so what asks one statement after another (a batch, a sweep, wakes that wait) gives the event
- * loop no turn by itself: nobody else would be served until it is done. Asked before each statement.
+ * SQLite answers within the call, so what asks one statement after another (a batch, a sweep, wakes that wait) gives the event loop no turn
+ * by itself: nobody else would be served until it is done. The turns are asked before each statement.
  */
 class LoopTurns {
   /** The time at which the first statement of this turn of the loop was asked. */

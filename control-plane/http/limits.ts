@@ -16,7 +16,7 @@ import type { World } from '../../shared/lib/world.ts'
 export interface Limiter {
   /** Takes one point. Fails with `rate_limit_exceeded` or `rate_limiter_unavailable`. Null: this class has no limit. */
   take(rateClass: RateClass, key: string): Promise<LimitState | null> | LimitState | null
-  /** Gives a point back that was taken, in a class whose points are counted one by one. Never fails: then it stays taken. */
+  /** Gives a point back that was taken, in a class whose points are counted one by one. It never fails: the point stays taken then. */
   giveBack(rateClass: RateClass, key: string): Promise<void>
 }
 

@@ -8,7 +8,7 @@ import { nearest } from '../../shared/lib/nearest.ts'
 import { isStorable } from '../../shared/lib/storable.ts'
 import { inWords } from './misfit.ts'
 
-/** Turns the texts of a request into what the schemas of its route say. Made once per route. */
+/** Turns the texts of a request into what the schemas of its route say. It is made once per route. */
 export interface Validator {
   params(raw: Readonly<Record<string, string>>): object
   query(search: string): object

@@ -12,7 +12,7 @@ export function encodeCursor(key: readonly (string | number)[]): string {
     .replaceAll('=', '')
 }
 
-/** The key within a cursor, or null when it does not fit `schema`. Never throws. */
+/** Reads the key within a cursor; null when it does not fit `schema`. It never throws. */
 export function decodeCursor<T extends z.ZodType>(cursor: string, schema: T): z.output<T> | null {
   if (!/^[A-Za-z0-9_-]{1,1024}$/.test(cursor)) return null
   try {

@@ -72,7 +72,7 @@ function middleOf(trimmed: string): string {
   return piece.length < pieceUnits / 2 ? trimmed : piece
 }
 
-/** The first one that ends in the second half. Only that much is read: each request of an agent asks this of all its secrets. */
+/** Finds the first line of a key that ends in the second half. Only that much is read: each request of an agent asks this of all its secrets. */
 function keyLineFromMiddle(value: string): string | undefined {
   if (!/[\r\n]/.test(value)) return undefined
   const middle = Math.floor(value.length / 2)

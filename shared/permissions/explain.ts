@@ -20,7 +20,7 @@ export interface Explanation {
   reason: string
 }
 
-/** Decides like `decide`, and says why. Never changes what is decided. */
+/** Decides like `decide`, and says why. It never changes what is decided. */
 export function explain(permissions: ToolPermissions, place: JudgedPlace, call: JudgedCall): Explanation {
   const decision = decide(permissions, place, call)
   const by = causeOf(decision)

@@ -45,7 +45,7 @@ export class PathLookup {
     return known ?? inputs.map(({ text }) => ({ ...unknown(text), doubt: 'the file system did not answer' }))
   }
 
-  /** Resolves what a run's rules name, before anything of the run can make a link. Never fails. */
+  /** Resolves what a run's rules name, before anything of the run can make a link. It never fails. */
   async placeOf({ permissions, ...facts }: PlaceFacts): Promise<JudgedPlace> {
     const written = { ...facts, realCwd: facts.cwd, realPatterns: new Map<string, string>() }
     return (await this.#within(() => this.#placeOf(written, permissions))) ?? written

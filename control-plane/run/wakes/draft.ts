@@ -234,8 +234,8 @@ async function resumedSpec(tx: Tx, parent: Parent | null, spec: RunSpec, promptA
 }
 
 /**
- * The spec with the variables of connections. With which account a harness works, its agent's secrets alone decide. It also names the
- * secrets that stay outside of its place.
+ * Returns the spec with the variables of connections. The agent's secrets alone decide with which account its harness works. The spec also
+ * names the secrets that stay outside of its place.
  */
 function withVariables(
   spec: RunSpec,

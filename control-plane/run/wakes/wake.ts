@@ -39,8 +39,8 @@ export type WakeTask = Pick<
 >
 
 /**
- * A reason to run an agent. `asked` of trust/askers.ts makes what it says of who asked. Asked for within another change it waits in a
- * row, and names what it is about by ids (`RequestedWake`); a run is made of it with the rows themselves (`ReadyWake`).
+ * A reason to run an agent. `asked` of trust/askers.ts makes what it says of who asked. A wake that is asked for within another change
+ * waits in a row, and names what it is about by ids (`RequestedWake`); a run is made of it with the rows themselves (`ReadyWake`).
  */
 export interface Wake extends WakeOrigin {
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */

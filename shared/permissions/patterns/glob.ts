@@ -1,4 +1,4 @@
-/** `*` stands for any characters. In time linear in the text for each star, whatever the pattern. */
+/** Matches with `*` for any characters, in time linear in the text for each star, whatever the pattern. */
 export function glob(pattern: string, text: string): boolean {
   let at = 0
   let inPattern = 0

@@ -4,9 +4,9 @@ import { HereDocuments } from './here-documents.ts'
 import type { Frame, Lexed } from './lexed.ts'
 
 /**
- * Takes a shell command line apart, generously: for a list that forbids, what may be a command is one. Never throws, and
- * looks at each character once; what is quoted is handed back to be taken apart in turn. `here-document`: the text of
- * one, in which only substitutions count.
+ * Takes a shell command line apart, generously: for a list that forbids, what may be a command is one. It never throws, and looks at each
+ * character once; what is quoted is handed back to be taken apart in turn. `here-document`: the text of one, in which only substitutions
+ * count.
  */
 export function lex(text: string, kind: 'line' | 'here-document' = 'line'): Lexed {
   return new Lexer(text, kind).run()

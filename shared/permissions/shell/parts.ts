@@ -102,8 +102,8 @@ function partsOf(command: string): string[] | { unclearAt: number } {
 }
 
 /**
- * Returns all that may be a command somewhere in the line, for a list that forbids: quotes are taken as separators as well, so that `sh -c
- * "rm -rf ."` holds `rm -rf .`. It finds too much rather than too little.
+ * Returns all that may be a command somewhere in the line, for a list that forbids: quotes are taken as separators as well, so that
+ * `sh -c "rm -rf ."` holds `rm -rf .`. It finds too much rather than too little.
  */
 export function shellFragments(command: string): string[] {
   const cut = command.split(/[;|&\n\r(){}`"'!]|\$\(/)
