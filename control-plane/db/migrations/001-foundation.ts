@@ -226,7 +226,7 @@ async function runLog(tx: Knex.Transaction): Promise<void> {
     t.bigint('received_at').notNullable()
     t.primary(['run_id', 'first_seq'])
   })
-  // What arrived with a fence that was no longer the run's: kept to be looked at, and part of nothing.
+  // Frames that arrived with a fence that was no longer the run's: kept to be looked at, and part of nothing.
   await tx.schema.createTable('run_evidence', (t) => {
     t.text('id').primary()
     t.text('run_id').notNullable().index()
@@ -265,7 +265,7 @@ async function devices(tx: Knex.Transaction): Promise<void> {
     t.bigint('provider_readiness_at')
     t.text('claim_state')
     t.bigint('remote_control_revoked_at')
-    // Which replica holds the link, and which start of the daemon is at its other end.
+    // The replica that holds the link, and the start of the daemon that is at its other end.
     t.text('replica_id')
     t.text('link_instance')
     t.bigint('removed_at')

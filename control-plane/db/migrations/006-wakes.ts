@@ -31,7 +31,7 @@ export const wakes: Migration = {
     await tx.raw("create index runs_rate_limited on runs (workspace_id, ended_at) where exit_reason = 'rate_limited'")
     // The outbox is read by the transactions that have ended.
     if (dialectOfDb(tx) === 'postgres') await tx.raw('create index outbox_xid on outbox (xid)')
-    // In the order in which they are read, so that wide rows need not be sorted.
+    // The rows are in the order in which they are read, so that wide ones need not be sorted.
     await tx.raw('drop index runs_live_agent')
     await tx.raw('create index runs_live_agent on runs (agent_id, created_at) where ended_at is null')
     await tx.raw('create index runs_of_task on runs (task_id, created_at) where task_id is not null')

@@ -44,7 +44,7 @@ async function taskTable(tx: Knex.Transaction): Promise<void> {
     t.text('priority').notNullable()
     t.bigint('due_at')
     t.bigint('start_at')
-    // When the sweep wakes the assignee for a scheduled start; null once that is done or not needed.
+    // The time at which the sweep wakes the assignee for a scheduled start; null once that is done or not needed.
     t.bigint('wake_at')
     t.text('branch_name')
     t.text('repo_id')

@@ -34,7 +34,7 @@ async function createApprovals(tx: Knex.Transaction): Promise<void> {
     t.text('raise_key')
     t.text('assigned_type')
     t.text('assigned_id')
-    // Who gave it to that person, and why.
+    // The one who gave it to that person, and the reason.
     t.text('assigned_by')
     t.text('assign_reason')
     t.text('outcome')

@@ -60,7 +60,7 @@ async function fires(tx: Knex.Transaction): Promise<void> {
     t.text('reason')
     t.text('message')
     t.text('run_id').index()
-    // What it was fired by, when that may fire it once only: an instant, a merge, a head.
+    // The cause of the fire, when that may fire it once only: an instant, a merge, a head.
     t.text('occasion')
     t.text('body_hash')
     t.bigint('created_at').notNullable()

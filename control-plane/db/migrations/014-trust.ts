@@ -15,7 +15,7 @@ export const trust: Migration = {
       await tx.schema.alterTable(table, (t) => {
         t.text('caused_by_user_id')
       })
-    // What was caused before is known where a person asked for it; of automations, their creator set all that they do.
+    // The cause of earlier work is known where a person asked for it; of automations, their creator set all that they do.
     await tx.raw(`update runs set caused_by_user_id = (select id from users where public_id = runs.requested_by)
       where ended_at is null`)
     await tx.raw(`update wakes set caused_by_user_id = (select id from users where public_id = wakes.requested_by)

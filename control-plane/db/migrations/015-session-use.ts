@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** When a session was used last: one that is not used for long ends. */
+/** Adds the time at which a session was used last: one that is not used for long ends. */
 export const sessionUse: Migration = {
   version: 15,
   name: 'session-use',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** Until when the provider's limit keeps an account of a harness from being used, and which runs ended by it. */
+/** Adds the time until which the provider's limit keeps an account of a harness from being used, and the runs that ended by it. */
 export const quotas: Migration = {
   version: 16,
   name: 'quotas',

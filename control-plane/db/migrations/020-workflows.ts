@@ -26,7 +26,7 @@ export const workflows: Migration = {
   },
 }
 
-/** Asked by a workflow: its call; without one, what to do about a stall. */
+/** Adds the call of a question that a workflow asks; without a call, the question is what to do about a stall. */
 export async function addToQuestions(tx: Knex.Transaction): Promise<void> {
   await tx.schema.alterTable('questions', (t) => {
     t.text('workflow_run_id')

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Migration } from './migration.ts'
 
-/** What files are kept in. */
+/** Adds the tables in which files are kept. */
 export const files: Migration = {
   version: 21,
   name: 'files',
@@ -64,7 +64,7 @@ async function filesAndRevisions(tx: Knex.Transaction): Promise<void> {
 async function blobs(tx: Knex.Transaction): Promise<void> {
   await tx.schema.createTable('blobs', (t) => {
     t.text('id').primary()
-    // No reference: the bytes outlive a removed workspace until they are removed.
+    // The column is no reference: the bytes outlive a removed workspace until they are removed.
     t.text('workspace_id').notNullable().index()
     t.text('upload')
     t.bigint('created_at').notNullable()

@@ -65,7 +65,7 @@ async function references(tx: Knex.Transaction): Promise<void> {
     t.text('url').notNullable()
     t.text('text').notNullable()
     t.text('target_slug')
-    // No reference: the page may be gone, or never have been there.
+    // The column is no reference: the page may be gone, or never have been there.
     t.text('target_page_id')
     t.primary(['page_id', 'ord'])
   })

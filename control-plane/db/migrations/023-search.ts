@@ -7,7 +7,7 @@ export const searchMigration: Migration = {
   name: 'search',
   async up(tx) {
     await tx.schema.createTable('search_pages', (t) => {
-      // Also the number in the index of words. A page that is indexed again gets a higher one.
+      // The id is also the number in the index of words. A page that is indexed again gets a higher one.
       t.bigIncrements('id')
       t.text('workspace_id').notNullable().references('workspaces.id').index()
       t.text('subject').notNullable().unique()

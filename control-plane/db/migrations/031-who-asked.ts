@@ -23,7 +23,7 @@ export const whoAsked: Migration = {
     await tx.schema.alterTable('agents', (t) => {
       t.text('agent_md_by_user_id')
     })
-    // Who changed AGENT.md last; else its first text is that of whoever made the agent.
+    // The last one who changed AGENT.md wrote it; else its first text is that of whoever made the agent.
     const changes = `from agent_history where agent_id = agents.id and changed_keys like '%"agentMd"%'`
     await tx.raw(`update agents set agent_md_by_user_id = case when exists (select 1 ${changes}) then (
       select users.id from users
@@ -37,7 +37,7 @@ export const whoAsked: Migration = {
     await tx.raw(
       `update tasks set title_by_user_id = ${creator}, description_by_user_id = ${creator} where ${isUntouched}`,
     )
-    // Who assigned it last; a task that was made with its assignee was assigned by whoever made it.
+    // The last one who assigned it counts; a task that was made with its assignee was assigned by whoever made it.
     const assigned = `from task_activity where task_id = tasks.id and kind = 'task.assigned'`
     await tx.raw(`update tasks set assigned_by_user_id = coalesce(
       (select users.id from users where public_id = (select actor_id ${assigned} order by created_at desc, id desc limit 1)),

@@ -10,7 +10,7 @@ export const toldChanges: Migration = {
       t.text('source').notNullable().defaultTo('api')
       t.index(['told_run_id'])
     })
-    // What was resolved long ago is no news.
+    // A change that was resolved long ago is no news.
     await tx.raw("update platform_changes set told_run_id = run_id where status <> 'pending'")
     await tx.raw('create index platform_changes_untold on platform_changes (agent_id) where told_run_id is null')
   },

@@ -18,7 +18,7 @@ export const narrowIndexes: Migration = {
   },
 }
 
-/** By those below of the same columns. */
+/** Indexes that are replaced by those below of the same columns. */
 const replaced = [
   'runs_of_task',
   'runs_of_conversation',

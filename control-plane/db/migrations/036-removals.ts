@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * What is large is marked in the request that removes or cancels it, and done in batches afterwards: workspaces and
- * conversations that are gone while their rows are not, and runs that are cancelled by the hundred.
+ * Adds the marks of what is large, which the request sets that removes or cancels it; the rest is done in batches afterwards: workspaces
+ * and conversations that are gone while their rows are not, and runs that are cancelled by the hundred.
  */
 export const removals: Migration = {
   version: 36,

@@ -1,6 +1,9 @@
 import type { Migration } from './migration.ts'
 
-/** Who last wrote the description of a skill, apart from who last wrote its files: whoever has one of them written anew does not answer for the other. */
+/**
+ * Adds who last wrote the description of a skill, apart from who last wrote its files: whoever has one of them written anew does not
+ * answer for the other.
+ */
 export const skillDescriptions: Migration = {
   version: 39,
   name: 'skill-descriptions',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** This server's clients at issuers where people sign in to MCP servers; the sign-ins to one server are found together. */
+/** Adds this server's clients at issuers where people sign in to MCP servers; the sign-ins to one server are found together. */
 export const connectionClients: Migration = {
   version: 43,
   name: 'connection-clients',

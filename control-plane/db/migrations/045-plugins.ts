@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** Where plugins come from and what is in them, and the MCP servers that they bring. */
+/** Adds the places from which plugins come and what is in them, and the MCP servers that they bring. */
 export const plugins: Migration = {
   version: 45,
   name: 'plugins',

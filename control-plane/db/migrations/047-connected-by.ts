@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** Who signed in to a connection last: their word decides which agents are given it without being asked. */
+/** Adds who signed in to a connection last: their word decides which agents are given it without being asked. */
 export const connectedBy: Migration = {
   version: 47,
   name: 'connected-by',

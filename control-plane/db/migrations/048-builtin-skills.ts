@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** What workspaces and agents have otherwise with the skills that svc brings, which have no rows of their own. */
+/** Adds what workspaces and agents have otherwise with the skills that svc brings, which have no rows of their own. */
 export const builtinSkills: Migration = {
   version: 48,
   name: 'builtin-skills',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** What sandboxes ask for through their brokers, and the hosts that a workspace lets them reach. */
+/** Adds what sandboxes ask for through their brokers, and the hosts that a workspace lets them reach. */
 export const sandboxNetwork: Migration = {
   version: 50,
   name: 'sandbox-network',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** Where a repository is cloned from, and which one a cloud run works on. */
+/** Adds the address from which a repository is cloned, and the repository that a cloud run works on. */
 export const sandboxRepos: Migration = {
   version: 52,
   name: 'sandbox-repos',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** What was tried of the walls of runs, and volumes of sandboxes that outlive them. */
+/** Adds the acts by which runs tried their walls, and volumes of sandboxes that outlive them. */
 export const wallsAndVolumes: Migration = {
   version: 53,
   name: 'walls-and-volumes',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** How the runs of sandboxes get a secret. */
+/** Adds the settings by which the runs of sandboxes get a secret. */
 export const secretsInSandboxes: Migration = {
   version: 55,
   name: 'secrets-in-sandboxes',
