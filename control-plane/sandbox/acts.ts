@@ -79,7 +79,7 @@ export class SandboxActs {
         if (row.state === 'ended') this.options.world.after(settledMs, () => this.options.reconcileSoon())
         return
       case 'enter':
-        return this.enter(row, act.state)
+        return act.state === 'creating' ? this.beginToCreate(row, facts) : this.enter(row, act.state)
       case 'create':
         return this.create(row, facts)
       case 'start':
@@ -104,11 +104,19 @@ export class SandboxActs {
 
   private async enter(row: SandboxRow, state: SandboxState): Promise<void> {
     const { root, world, brokers } = this.options
-    const folder = state === 'creating' ? brokers.folderOf(row.id) : row.folder
-    if (!(await replaceSandbox(root, row, { state, folder, stateAt: world.now() }))) return
-    if (state === 'creating') this.begun.add(row.id)
+    if (!(await replaceSandbox(root, row, { state, stateAt: world.now() }))) return
     if (state === 'linked') brokers.forgetToken(row)
     this.options.reconcileSoon()
+  }
+
+  /** Goes on at once: the run waits, and the next look has a rest before it. */
+  private async beginToCreate(row: SandboxRow, facts: EngineFacts): Promise<void> {
+    const { root, world, brokers } = this.options
+    const folder = brokers.folderOf(row.id)
+    if (!(await replaceSandbox(root, row, { state: 'creating', folder, stateAt: world.now() }))) return
+    this.begun.add(row.id)
+    const begun = await findSandbox(root, row.id)
+    if (begun?.state === 'creating') await this.create(begun, facts)
   }
 
   private async create(row: SandboxRow, facts: EngineFacts): Promise<void> {
