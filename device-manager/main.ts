@@ -3,9 +3,11 @@ import { compileForMemory } from './start/compiler.ts'
 import { nodeTrouble } from './start/node-version.ts'
 import { missingHomeTrouble } from './setup/account.ts'
 import { fitLaunchd } from './service/under-launchd.ts'
+import { sandboxPlaces } from '../shared/runs/sandbox-places.ts'
 
 const [command, ...rest] = process.argv.slice(2)
 const service = rest.length === 2 && rest[0] === '--service' ? serviceNamed(rest[1]) : null
+const isRehearsal = rest.length === 1 && rest[0] === '--rehearse'
 if (service === 'launchd') fitLaunchd()
 // Checked before anything native is loaded: under an old Node the addons crash instead of failing.
 const trouble = nodeTrouble(process.versions) ?? missingHomeTrouble()
@@ -22,8 +24,9 @@ async function main(): Promise<void> {
     setFlagsFromString('--semi-space-growth-factor=1')
     compileForMemory()
     await (await import('./start/run-daemon.ts')).runDaemon(service)
-  } else if (command === 'sandbox' && rest.length === 0) {
-    await (await import('./start/run-sandbox.ts')).runSandbox()
+  } else if (command === 'sandbox' && (rest.length === 0 || isRehearsal)) {
+    process.getBuiltinModule('node:module').enableCompileCache(sandboxPlaces.compiled)
+    await (await import('./start/run-sandbox.ts')).runSandbox({ isRehearsal })
   } else if (command === 'service') {
     const { realWorld } = await import('../shared/lib/world.ts')
     const { thisSystem } = await import('./service/context.ts')
@@ -37,7 +40,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
   } else {
     process.stderr.write(
-      'usage: svc-device run\n       svc-device sandbox\n       svc-device check\n       svc-device service install|uninstall|start|stop|restart|status\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
+      'usage: svc-device run\n       svc-device sandbox [--rehearse]\n       svc-device check\n       svc-device service install|uninstall|start|stop|restart|status\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
     )
     process.exit(command === undefined || command === '--help' ? 0 : 2)
   }

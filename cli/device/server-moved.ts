@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { DeviceIdentity } from '../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../shared/device/device-identity.ts'
 import { nonceBytes, serverProof } from '../../shared/device/server-proof.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { ApiFailure, CliError } from '../errors/cli-error.ts'

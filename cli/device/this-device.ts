@@ -5,7 +5,7 @@ import { listAt, textAt } from '../replies/fields.ts'
 import { readIfThere } from '../machine/files.ts'
 import type { Client } from '../calls/client.ts'
 import { devicePlaces, type DevicePlaces } from '../machine/paths.ts'
-import type { DeviceIdentity } from '../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../shared/device/device-identity.ts'
 
 /** The name by which its server knows this machine, as `svc device connect` stored it; null when it is not a device. */
 export function readIdentity(places: DevicePlaces): DeviceIdentity | null {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { ControlRun, ControlValue, DeviceIdentity } from '../../shared/device/control.ts'
+import type { ControlRun, ControlValue } from '../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../shared/device/device-identity.ts'
 import { servedFolder, type ServedFolder } from '../../shared/device/folder-check.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { ControlError, type ControlHandlers } from './control-socket.ts'

@@ -1,8 +1,9 @@
 import type { CloseName } from '../../shared/device/limits.ts'
-import type { DeviceIdentity } from '../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../shared/device/device-identity.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { IsolationOptions } from '../isolation/isolation.ts'
 import type { Log } from '../log/log.ts'
+import type { StartedHost } from '../run/hosts/host-process.ts'
 import type { Stop } from '../run/machine.ts'
 import type { DaemonConfig } from '../setup/config.ts'
 import type { Places } from '../setup/places.ts'
@@ -17,6 +18,8 @@ export interface DaemonOptions {
   keepsToken: boolean
   /** Nobody installs programs or changes a profile here: what was looked at is as it was. */
   isFixed?: boolean
+  /** A run is offered as soon as the link is up, and its host is on its way. */
+  earlyHost?: StartedHost
   version: string
   /** The first run to take over or to start, or events left of one. */
   onWork(): void

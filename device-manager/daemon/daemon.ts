@@ -116,8 +116,7 @@ export class Daemon {
     this.readiness = readiness
     this.machine = machine
     const { spoolPages, unsentBytes, hostSilentMs: silentMs } = config
-    const wall = () => surroundings.wall()
-    this.pool = new HostPool({ places, world, log, spoolPages, unsentBytes, silentMs, wall })
+    this.pool = new HostPool({ ...options, spoolPages, unsentBytes, silentMs, wall: () => surroundings.wall() })
     const ofRuns = { token: () => this.token.value, wanted: () => wantedBundles(this.runs()) }
     this.bundles = new BundleCache({ ...options, ...identity, ...ofRuns, folder: places.skills })
     this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })
@@ -185,6 +184,7 @@ export class Daemon {
     if (!this.hasStoodBy) {
       await this.prepare()
       void this.surroundings.probe()
+      if (this.options.earlyHost !== undefined) this.pool.warm()
     }
     await this.services.start()
   }

@@ -1,5 +1,5 @@
 import type { World } from '../../shared/lib/world.ts'
-import type { DeviceIdentity } from '../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../shared/device/device-identity.ts'
 import { keepDisplayName, replaceToken } from '../setup/identity-file.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'

@@ -127,9 +127,10 @@ export class RunHost {
   }
 
   /** Opens the spool before there is a run. What is wrong with it shows, and counts, when a run is assigned. */
-  openAhead(): void {
+  openAhead({ isSpoolMade = true } = {}): void {
     if (this.#assignment || this.#isLeaving) return
     void this.#wall.tryActs()
+    if (!isSpoolMade) return
     try {
       this.#spoolAhead ??= this.#options.openSpool()
     } catch (error) {

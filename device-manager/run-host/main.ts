@@ -12,6 +12,7 @@ import type { HostRecord } from './wire/protocol.ts'
 import { hostPaths, makeShortFolder, removeHostFiles, writeHostRecord } from './wire/record.ts'
 import { HostSocket } from './wire/socket.ts'
 import { StateFolder, tellSystem } from './state-folder.ts'
+import { hostPurposes } from './wire/node-flags.ts'
 import { warmUp } from './warm-up.ts'
 import { writerLimits } from './output/writer-options.ts'
 
@@ -19,6 +20,7 @@ const count = z.coerce.number().int().positive()
 const settings = z.object({
   'state-dir': z.string().min(1),
   'host-id': z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  purpose: z.enum(hostPurposes).default('spare'),
   /** Limits of the spool and of output that is not acknowledged; the daemon passes its configuration on. */
   'spool-pages': count.optional(),
   'unsent-bytes': count.default(writerLimits.unsentBytes),
@@ -37,6 +39,7 @@ async function main(): Promise<void> {
     options: {
       'state-dir': { type: 'string' },
       'host-id': { type: 'string' },
+      purpose: { type: 'string' },
       'spool-pages': { type: 'string' },
       'unsent-bytes': { type: 'string' },
       'lonely-ms': { type: 'string' },
@@ -70,7 +73,10 @@ async function main(): Promise<void> {
     path: paths.socket,
     log,
     hello: () => host.hello(),
-    onConnect: () => host.daemonCame(),
+    onConnect: () => {
+      host.daemonCame()
+      if (options.purpose === 'run') host.openAhead()
+    },
     onRequest: (request) => host.onRequest(request),
     onDisconnect: () => host.daemonLeft(),
   })
@@ -135,8 +141,11 @@ async function main(): Promise<void> {
     .unref()
   host.daemonLeft()
   folder.watch()
-  host.openAhead()
+  // The daemon of a run that waits may not have made the spool yet. When it connects, it has.
+  host.openAhead({ isSpoolMade: options.purpose !== 'run' })
+  if (options.purpose === 'run') return
   await warmUp({ world, log, stateDir: options['state-dir'], hostId })
+  if (options.purpose === 'rehearsal') await leave(0, false)
 }
 
 function leaving({ hostId, runId, stateDir, pid }: HostRecord): string {

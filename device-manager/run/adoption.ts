@@ -31,7 +31,7 @@ interface Adoption {
  */
 export function adoptRuns(options: Adoption): Promise<void> {
   const { supervisor, pool, places, log, spool, states } = options
-  const records = pool.records.list()
+  const records = pool.records.list().filter(({ hostId }) => !pool.isEarly(hostId))
   const survivors = records.filter((record) => pool.records.isAlive(record))
   for (const record of survivors) refuseCopy(record, options)
   // The folders are listed before a new run can make any.

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { deviceIdentity, type DeviceIdentity, type DeviceRefusal } from '../../shared/device/control.ts'
+import type { DeviceRefusal } from '../../shared/device/control.ts'
+import { deviceIdentity, type DeviceIdentity } from '../../shared/device/device-identity.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from './places.ts'
 

@@ -1,4 +1,7 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   brokerHello,
@@ -14,16 +17,17 @@ import {
 import { sandboxPlaces } from '../../shared/runs/sandbox-places.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
-import { Daemon } from '../daemon/daemon.ts'
+import type { Daemon } from '../daemon/daemon.ts'
 import { createStreamLog } from '../log/log.ts'
 import { proxyVariables } from '../harness/parts/broker-way.ts'
+import { startHost, startHostProcess } from '../run/hosts/host-process.ts'
 import { awaitFile } from '../sandbox/awaited-file.ts'
 import { forward } from '../sandbox/forwarder.ts'
 import { clear, isFolder, tidyLeftState } from '../sandbox/left-state.ts'
 import { trySandboxActs } from '../wall/sandbox-acts.ts'
 import { writeSettings } from '../isolation/setting.ts'
 import { readConfig } from '../setup/config.ts'
-import { placesIn } from '../setup/places.ts'
+import { placesIn, type Places } from '../setup/places.ts'
 import { compileForSpeed } from './compiler.ts'
 
 /** A sandbox that is given no run within this time has nothing to do. */
@@ -32,17 +36,27 @@ const idleMs = 120_000
 const nothingLeftMs = 3_000
 /** A runner that must go has this long to end its harness. */
 const lastWorkMs = 20_000
+/** Whom the programs take themselves for while the image is built. */
+const rehearsing: WaitingSandbox & Partial<SandboxIdentity> = {
+  publicId: 'rehearsal',
+  deviceId: 'rehearsal',
+  displayName: 'Rehearsal',
+  size: 'small',
+  network: 'none',
+}
 /** Stands for the token of a runner that waits for its own, and is shown to nobody. */
 const noToken = 'none'
 
 /**
  * The runner in a sandbox: the daemon of a device that takes one run and leaves once the control plane has all of it. One that is made
  * ahead of its run does all that it can before it is told who it is. Exit status: 0 when its run was closed, else one of `runnerStatus`.
+ * `isRehearsal`: the image is built. It does what one does that is made ahead, and leaves, so that Node keeps what it compiled.
  */
-export async function runSandbox(): Promise<void> {
+export async function runSandbox({ isRehearsal }: { isRehearsal: boolean }): Promise<void> {
   const world = realWorld
-  const folders = { stateDir: join(sandboxPlaces.work, 'runner'), homeDir: join(sandboxPlaces.work, 'home') }
-  const known = readOwn()
+  const work = isRehearsal ? mkdtempSync(join(tmpdir(), 'svc-rehearsal-')) : sandboxPlaces.work
+  const folders = { stateDir: join(work, 'runner'), homeDir: join(work, 'home') }
+  const known = isRehearsal ? rehearsing : readOwn()
   if (known.isTrial === true) {
     const { hostFolder = null, network } = known
     const svcTrial = await trySandboxActs({ work: sandboxPlaces.work, hostFolder, network })
@@ -60,13 +74,19 @@ export async function runSandbox(): Promise<void> {
   const read = readConfig(process.env, { homeDir: folders.homeDir, shell: '/bin/bash' })
   const config = { ...read, ...folders, reconnectMinMs: 200, reconnectMaxMs: 5_000 }
   const places = placesIn(config.stateDir)
+  if (existsSync(sandboxPlaces.compiled)) places.compileCache = sandboxPlaces.compiled
   const log = createStreamLog(process.stderr, { level: config.logLevel, world })
   for (const told of taken) log.warn({}, `what the run left was not as its runner made it: ${told}`)
   const way = remote
     ? { host: remote.host, port: remote.port, hello: brokerHello(remote.sandbox, remote.key) }
     : { path: join(sandboxPlaces.broker, sandboxPlaces.socket) }
+  // Nothing is tried of the walls of what builds the image.
+  if (!isRehearsal) process.env[sandboxVariable] = JSON.stringify(sandboxFacts.parse(known))
+  // While this process loads the rest. One that waits for its run has its host by `standBy`, and one that tells what a run left needs none.
+  const earlyHost =
+    token === noToken || lost !== undefined ? null : startHost(world.id('h'), { ...config, places, purpose: 'run' })
+  const daemonModule = await import('../daemon/daemon.ts')
   const broker = await forward(way, { port: brokerPort })
-  process.env[sandboxVariable] = JSON.stringify(sandboxFacts.parse(known))
   const identity = { publicId, deviceId, displayName, server: `http://127.0.0.1:${broker.port}` }
   log.info({ version, sandbox: identity.publicId }, 'runner starting')
 
@@ -80,7 +100,7 @@ export async function runSandbox(): Promise<void> {
   }
   const makeDaemon = () => {
     writeSettings(places.settings, { isolation: 'off', folders: {} })
-    return new Daemon({
+    return new daemonModule.Daemon({
       config,
       places,
       world,
@@ -89,6 +109,7 @@ export async function runSandbox(): Promise<void> {
       token,
       keepsToken: false,
       isFixed: true,
+      ...(earlyHost && { earlyHost }),
       version,
       ...(lost !== undefined && { lost: { exitReason: 'sandbox_lost' as const, message: lost } }),
       onWork: compileForSpeed,
@@ -113,6 +134,11 @@ export async function runSandbox(): Promise<void> {
   process.on('SIGINT', () => void exit(0))
   if (token === noToken) {
     await daemon.standBy()
+    if (isRehearsal) {
+      await rehearseOthers(startHostProcess('rehearsal', { ...config, places, purpose: 'rehearsal' }), places)
+      rmSync(work, { recursive: true, force: true })
+      return exit(0)
+    }
     log.info({}, 'the runner waits to be told who it is')
     await awaitFile(identityFile, world)
     // Its volume was empty when it was started: it never has what a sandbox before left.
@@ -136,6 +162,14 @@ function readOwn(): WaitingSandbox & Partial<SandboxIdentity> {
     // It was told meanwhile, or nobody has made it ahead.
     return readIdentity()
   }
+}
+
+/** The programs that a run starts beside its runner. There is no server that `svc` could reach, and what it says of that is no matter. */
+async function rehearseOthers(starting: Promise<ChildProcess>, { bin }: Places): Promise<void> {
+  const host = await starting
+  host.ref()
+  await once(host, 'exit')
+  await once(spawn(join(bin, 'svc'), ['whoami'], { stdio: 'ignore' }), 'exit')
 }
 
 /** Whatever a run did to its volume, what is wrong with it is said in a sentence, and not tried again. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { deviceIdentity } from './device-identity.ts'
 import { isolationChoices, isolationState } from './isolation.ts'
 import { accountLimit, claimState, providerReadiness } from './protocol.ts'
 
@@ -127,13 +128,6 @@ export const controlReply = z.discriminatedUnion('ok', [
   }),
 ])
 
-/** `<state>/identity.json`: how its server knows this machine. The token is in a file of its own. */
-export const deviceIdentity = z.object({
-  publicId: z.string().max(64),
-  deviceId: z.string().max(64),
-  displayName: z.string().max(255),
-  server: z.string().max(2000),
-})
 /** `<state>/refused.json`: why its server no longer takes the device. */
 export interface DeviceRefusal {
   /** Name of the close code. */
@@ -144,4 +138,3 @@ export interface DeviceRefusal {
 }
 export const enrolReply = deviceIdentity.extend({ token: z.string().min(1).max(200) })
 export type EnrolReply = z.infer<typeof enrolReply>
-export type DeviceIdentity = z.infer<typeof deviceIdentity>

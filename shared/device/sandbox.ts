@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { deviceIdentity } from './control.ts'
+import { deviceIdentity } from './device-identity.ts'
 
 /** The variable by which the processes of a runner know that they are in a sandbox, and in which; not set on devices. */
 export const sandboxVariable = 'SVC_SANDBOX_FACTS'

@@ -8,4 +8,6 @@ export const sandboxPlaces = {
   /** The file of what a sandbox knows of itself before it is told who it is. */
   waiting: 'waiting.json',
   socket: 'broker.sock',
+  /** What Node compiled of the programs when the image was built. */
+  compiled: '/opt/svc/compiled',
 } as const

@@ -98,7 +98,9 @@ test.skipIf(hasNoEngine)(
     const { id } = data[0]!
     expect(await server.ok(`/runs/${runId}`)).toMatchObject({ sandbox: { id, size: 'small', image } })
     const { log } = (await server.ok(`/sandboxes/${id}/logs?lines=20`)) as { log: string }
-    expect(log).toMatch(/\S/)
+    expect(log).toContain('link up')
+    // The host that was started before the rest of the runner is its own.
+    expect(log).not.toContain('dismissed')
     expect(log.trimEnd().split('\n').length).toBeLessThanOrEqual(20)
     const member = await server.addPerson('member')
     for (const [path, method] of [
@@ -154,3 +156,22 @@ if (isLong)
     expect(['error', 'sandbox_lost']).toContain(run['exitReason'])
     expect(run['errorMessage']).toMatch(/ran out of memory \(small, 0\.31 GiB\)/)
   })
+
+test.skipIf(hasNoEngine)(
+  'what Node compiled when the image was built is good for all programs of a run, which cannot change it',
+  async () => {
+    const server = await cloudServer()
+    const folder = sandboxPlaces.compiled
+    const env = `NODE_DEBUG_NATIVE=COMPILE_CACHE NODE_COMPILE_CACHE=${folder}`
+    const counted = `echo taken $(grep -c accepted told) spoilt $(grep -Ec 'rejected|mismatch|denied' told)`
+    // None of them has what it needs, so each ends when it has loaded its sources.
+    const programs = ['device-manager/main.js sandbox', 'device-manager/run-host/main.js', 'cli/main.js whoami']
+    const told = programs.map((program) => `${env} node /opt/svc/${program} >told 2>&1; ${counted}`)
+    const others = `find ${folder} ! -user root -o -perm /022 | wc -l; touch ${folder}/x || echo kept`
+    const runId = await wake(server, [others, ...told].join('; '))
+    await ended(server, runId)
+    const text = await textOf(server, runId)
+    expect(text).toMatch(/^0\r\n[^]*kept\r\n/)
+    expect([...text.matchAll(/taken [1-9]\d* spoilt 0\r/g)]).toHaveLength(programs.length)
+  },
+)

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { EnrolRequest } from '../../../shared/api/device-internal.ts'
-import { enrolReply, type ControlStatus, type DeviceIdentity } from '../../../shared/device/control.ts'
+import { enrolReply, type ControlStatus } from '../../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../../shared/device/device-identity.ts'
 import { stateDirTrouble } from '../../../shared/lib/places.ts'
 import { version } from '../../../shared/lib/version.ts'
 import type { CommandContext, Flow } from '../../context/context.ts'

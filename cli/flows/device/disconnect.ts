@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
-import type { ControlRun, DeviceIdentity } from '../../../shared/device/control.ts'
+import type { ControlRun } from '../../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../../shared/device/device-identity.ts'
 import type { CommandContext, Flow } from '../../context/context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { waitUntilStopped } from '../../device/daemon-process.ts'

@@ -1,5 +1,6 @@
 import { plainHarness } from '../../../shared/runs/harnesses.ts'
-import type { ControlStatus, DeviceIdentity } from '../../../shared/device/control.ts'
+import type { ControlStatus } from '../../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../../shared/device/device-identity.ts'
 import type { Flow } from '../../context/context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { CliError } from '../../errors/cli-error.ts'

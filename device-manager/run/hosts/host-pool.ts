@@ -6,10 +6,11 @@ import type { Places } from '../../setup/places.ts'
 import { startTimeOf } from '../../process/identity.ts'
 import { whenIdle } from '../../process/idle-processors.ts'
 import type { LikelySkills } from '../../run-host/launch/skills-ahead.ts'
+import type { HostPurpose } from '../../run-host/wire/node-flags.ts'
 import type { HostRecord, HostRequest } from '../../run-host/wire/protocol.ts'
 import { hostPaths, removeHostFiles } from '../../run-host/wire/record.ts'
 import { HostConnection } from './host-connection.ts'
-import { startHostProcess } from './host-process.ts'
+import { startHost, type StartedHost } from './host-process.ts'
 import type { WallSpec } from '../../wall/spec.ts'
 import { HostRecords } from './host-records.ts'
 
@@ -21,6 +22,8 @@ export interface HostPoolOptions {
   unsentBytes: number
   /** A run host that lives is given up when it does not answer for so long while something waits for it. */
   silentMs: number
+  /** It was started before there was this pool, and is the first that this pool is asked for. */
+  earlyHost?: StartedHost
   /** The wall that a run would be given now; null: none. Fails when one should be there and cannot be made. */
   wall(): WallSpec | null | Promise<WallSpec | null>
 }
@@ -46,10 +49,12 @@ export class HostPool {
   private readonly starting = new Map<string, ChildProcess>()
   private likely: Omit<Extract<HostRequest, { type: 'skills.ahead' }>, 'type'> | null = null
   private stopped = false
+  private early: StartedHost | null
   private cancelWarming = (): void => {}
 
   constructor(options: HostPoolOptions) {
     this.options = options
+    this.early = options.earlyHost ?? null
     this.records = new HostRecords(options.places)
   }
 
@@ -61,10 +66,15 @@ export class HostPool {
     return this.stopped
   }
 
+  /** Whether a host that lives is none of an earlier daemon's. */
+  isEarly(hostId: string): boolean {
+    return this.early?.hostId === hostId
+  }
+
   /** Starts the spare, so that the next run does not wait for a Node to start. */
   warm(): void {
     if (this.stopped || this.spare) return
-    const starting = this.startHost()
+    const starting = this.startHost('spare')
     this.spare = starting
     starting.then(
       (host) => {
@@ -120,7 +130,7 @@ export class HostPool {
       const host = await spare.catch(() => null)
       if (host?.isOpen) return host
     }
-    return this.startHost()
+    return this.startHost('run')
   }
 
   /** Has hosts that have no run leave, and ends those that are still starting, since nobody would hear of them. */
@@ -151,10 +161,12 @@ export class HostPool {
     removeHostFiles(hostPaths(this.options.places.stateDir, hostId))
   }
 
-  private async startHost(): Promise<HostConnection> {
+  private async startHost(purpose: HostPurpose): Promise<HostConnection> {
     if (this.stopped) throw new Error('the device manager ends')
-    const hostId = this.options.world.id('h')
-    const child = await startHostProcess(hostId, this.options)
+    const host = this.early ?? startHost(this.options.world.id('h'), { ...this.options, purpose })
+    this.early = null
+    const { hostId } = host
+    const child = await host.child
     this.starting.set(hostId, child)
     try {
       if (this.stopped) await this.end(hostId, child)

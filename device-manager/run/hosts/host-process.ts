@@ -5,19 +5,36 @@ import { sandboxVariable } from '../../../shared/device/sandbox.ts'
 import { programUrl } from '../../../shared/lib/program-file.ts'
 import { openHostLog } from '../../log/host-log.ts'
 import type { Places } from '../../setup/places.ts'
-import { hostNodeFlags } from '../../run-host/wire/node-flags.ts'
+import { hostNodeFlags, type HostPurpose } from '../../run-host/wire/node-flags.ts'
 
 const hostMain = fileURLToPath(programUrl('device-manager/run-host'))
 
+/** A run host that was started, and may not listen yet. */
+export interface StartedHost {
+  hostId: string
+  child: Promise<ChildProcess>
+}
+
+interface HostProcessOptions {
+  places: Places
+  spoolPages: number
+  unsentBytes: number
+  purpose: HostPurpose
+}
+
+export function startHost(hostId: string, options: HostProcessOptions): StartedHost {
+  const child = startHostProcess(hostId, options)
+  // Whoever connects to it is told.
+  child.catch(() => undefined)
+  return { hostId, child }
+}
+
 /** Starts the process of a run host; resolves when it runs, which is long before it listens. */
-export async function startHostProcess(
-  hostId: string,
-  options: { places: Places; spoolPages: number; unsentBytes: number },
-): Promise<ChildProcess> {
-  const { places, spoolPages, unsentBytes } = options
+export async function startHostProcess(hostId: string, options: HostProcessOptions): Promise<ChildProcess> {
+  const { places, spoolPages, unsentBytes, purpose } = options
   mkdirSync(places.hosts, { recursive: true, mode: 0o700 })
   mkdirSync(places.logs, { recursive: true, mode: 0o700 })
-  const flags = ['--state-dir', places.stateDir, '--host-id', hostId]
+  const flags = ['--state-dir', places.stateDir, '--host-id', hostId, '--purpose', purpose]
   const limits = ['--spool-pages', String(spoolPages), '--unsent-bytes', String(unsentBytes)]
   const out = openHostLog(places.hostLog)
   try {
