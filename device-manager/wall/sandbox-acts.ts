@@ -103,6 +103,18 @@ const metadataAddresses = ['169.254.169.254', '100.100.100.200', 'fd00:ec2::254'
 /** The system answers so where no packet can leave. Others come from somewhere. */
 const nowhere = ['ENETUNREACH', 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EACCES', 'EPERM', 'ENETDOWN']
 
+/** gVisor says so of any address where there is only loopback. Elsewhere it is the answer of somebody on the way. */
+const fromWithin = 'EHOSTUNREACH'
+
+const leadsNowhere = (code: string): boolean =>
+  nowhere.includes(code) || (code === fromWithin && hasOnlyLoopback(readFileSync('/proc/net/dev', 'utf8')))
+
+/** Whether the system names no other network interface, up or down. */
+export function hasOnlyLoopback(interfaces: string): boolean {
+  const names = [...interfaces.matchAll(/^\s*([^\s:|]+):/gm)].map(([, name]) => name)
+  return names.length > 0 && names.every((name) => name === 'lo')
+}
+
 function connectTo(host: string, { port, network }: { port: number; network: ActPlaces['network'] }): Promise<Attempt> {
   const { promise, resolve } = Promise.withResolvers<Attempt>()
   const socket = connect({ host, port })
@@ -113,7 +125,7 @@ function connectTo(host: string, { port, network }: { port: number; network: Act
   socket.once('connect', () => resolve(open(`${host} took the connection`)))
   socket.once('error', (error) => {
     const seen = `${host}: ${codeOf(error)}`
-    resolve(network === 'policy' || nowhere.includes(codeOf(error)) ? refused(seen) : open(seen))
+    resolve(network === 'policy' || leadsNowhere(codeOf(error)) ? refused(seen) : open(seen))
   })
   return promise.finally(() => {
     clearTimeout(timer)
@@ -180,14 +192,16 @@ function ancestors(pid: number): number[] {
   return found
 }
 
-const deviceNames = ['mem', 'kmsg', 'kvm', 'fuse', 'port', 'net/tun', 'mapper/control']
+const deviceNames = ['mem', 'kmsg', 'kvm', 'port', 'mapper/control']
+/** gVisor has its own ones of these, which all may open. They are of no use to those who can never have a capability. */
+const ofCapable = ['fuse', 'net/tun']
 
 function openDevice(): Attempt {
   const disks = readdirSync('/dev').filter(
     (name) => statSync(join('/dev', name), { throwIfNoEntry: false })?.isBlockDevice() === true,
   )
   return firstOpen(
-    [...deviceNames, ...disks].map((name) =>
+    [...deviceNames, ...(capabilities('CapBnd') === 'none' ? [] : ofCapable), ...disks].map((name) =>
       attempt(`/dev/${name}`, () => closeSync(openSync(`/dev/${name}`, constants.O_RDONLY | constants.O_NONBLOCK))),
     ),
   )
@@ -250,7 +264,14 @@ function byAnswer(what: string, answer: string): Attempt {
   if (answer === '0') return open(what)
   if (/^\d+$/.test(answer)) return refused(`${what}: ${getSystemErrorName(-Number(answer))}`)
   // No program is there that could try it.
-  const [, effective = ''] = /^CapEff:\s*(\w+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+  const effective = capabilities('CapEff')
   const seen = `${what}: no Perl to try it; capabilities ${effective}`
-  return /^0+$/.test(effective) ? refused(seen) : open(seen)
+  return effective === 'none' ? refused(seen) : open(seen)
+}
+
+/** As the system tells them of this process; `CapBnd`: those that it, and what it starts, could ever have. */
+function capabilities(which: 'CapEff' | 'CapBnd'): string {
+  const [, set = 'unknown'] =
+    new RegExp(`^${which}:\\s*(\\w+)$`, 'm').exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+  return /^0+$/.test(set) ? 'none' : set
 }
