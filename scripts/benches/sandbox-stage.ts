@@ -10,6 +10,8 @@ export interface CloudStage {
   server: BenchServer
   /** Wakes an agent, and resolves with the id of its run and the time until its output has `until`. */
   wake(agentId: string, until: string): Promise<{ runId: string; ms: number; text: string }>
+  /** The ids of all that the engine has. */
+  containers(): Promise<string[]>
   /** Resolves once the engine has only so many containers, and they use no processor any more. */
   quiet(containers: number): Promise<void>
   end(): Promise<void>
@@ -39,6 +41,7 @@ export async function openCloud(
 ): Promise<CloudStage> {
   const sandbox = { SVC_SANDBOX: 'docker', SVC_SANDBOX_SOCKET: engine.socket, SVC_SANDBOX_IMAGE: image }
   const server = await startServer(context, { name, env: { ...sandbox, ...env } })
+  const ids = async () => (await engine.docker('ps', '--all', '--quiet', '--no-trunc')).split('\n').filter(Boolean)
   return {
     engine,
     server,
@@ -50,8 +53,8 @@ export async function openCloud(
       const { at, text } = await outputWith(server, { runId: runPublicId, until })
       return { runId: runPublicId, ms: at - sentAt, text }
     },
+    containers: ids,
     async quiet(containers) {
-      const ids = async () => (await engine.docker('ps', '--all', '--quiet', '--no-trunc')).split('\n').filter(Boolean)
       await waitFor(async () => (await ids()).length === containers, `${containers} containers`, { ms: 60_000 })
       const look = async () => {
         const pids = await Promise.all((await ids()).map((id) => pidsOf(engine, id)))

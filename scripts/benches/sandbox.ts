@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { waitFor } from '../../test/kit/programs.ts'
 import type { TestEngine } from '../../test/kit/sandbox-engine.ts'
 import type { Bench, Context } from './context.ts'
 import { atMost, compare, type Result } from './measure.ts'
@@ -36,7 +37,12 @@ async function measureWake(
     const agentId = await createCloudAgent(stage, { name: 'Cloudy', command: 'echo here' })
     const once = async () => {
       await stage.quiet(warm)
-      return (await stage.wake(agentId, 'here')).ms
+      const given = await stage.containers()
+      const { ms } = await stage.wake(agentId, 'here')
+      // It would be taken for the one that is made in its place.
+      const isGone = async () => !(await stage.containers()).some((id) => given.includes(id))
+      await waitFor(isGone, 'the end of a container that a run was given', { ms: 60_000 })
+      return ms
     }
     // What is read from the disk for the first time is read.
     await once()
