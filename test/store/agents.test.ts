@@ -7,13 +7,13 @@ import {
   insertHistory,
   listHistory,
   type HistoryRow,
-} from '../../control-plane/resources/agents/history-store.ts'
+} from '../../control-plane/resources/agents/own/history-store.ts'
 import {
   findRevision,
   insertRevision,
   listRevisions,
   type RevisionRow,
-} from '../../control-plane/resources/agents/revision-store.ts'
+} from '../../control-plane/resources/agents/own/revision-store.ts'
 import { recordSpend, sumSpend } from '../../control-plane/resources/agents/spend-store.ts'
 import {
   findAgent,

@@ -4,7 +4,7 @@ import { blankConnection } from '../../control-plane/resources/connections/steps
 import {
   putConnectionClient,
   type ConnectionClientRow,
-} from '../../control-plane/resources/connections/client-store.ts'
+} from '../../control-plane/resources/connections/own/client-store.ts'
 import { putSignIn, type SignInRow } from '../../control-plane/resources/connections/sign-in-store.ts'
 import { insertConnection, type ConnectionRow } from '../../control-plane/resources/connections/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'

@@ -27,7 +27,7 @@ import {
   findConnectionClient,
   findNewestConnectionClient,
   type ConnectionClientRow,
-} from '../../control-plane/resources/connections/client-store.ts'
+} from '../../control-plane/resources/connections/own/client-store.ts'
 import {
   claimWithdrawal,
   hasWithdrawals,

@@ -6,7 +6,7 @@ import {
   listFileRelations,
   removeFileRelation,
   removeFileRelations,
-} from '../../control-plane/resources/files/relation-store.ts'
+} from '../../control-plane/resources/files/own/relation-store.ts'
 import {
   findFileRevision,
   findRevisionNumber,

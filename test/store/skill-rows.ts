@@ -1,6 +1,6 @@
 import { idFrom, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { insertBundle, type BundleRow } from '../../control-plane/resources/skills/bundle-store.ts'
-import { insertShare, type ShareRow } from '../../control-plane/resources/skills/share-store.ts'
+import { insertShare, type ShareRow } from '../../control-plane/resources/skills/own/share-store.ts'
 import { insertSkill, type SkillRow } from '../../control-plane/resources/skills/store.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'

@@ -15,7 +15,7 @@ import {
   findBuiltin,
   putBuiltinSetting,
   removeBuiltinOverride,
-} from '../../control-plane/resources/skills/builtin-store.ts'
+} from '../../control-plane/resources/skills/own/builtin-store.ts'
 import { listEffectiveSkills, setUnavailable } from '../../control-plane/resources/skills/effective-store.ts'
 import {
   listOverrides,
@@ -30,7 +30,7 @@ import {
   forgetSkillOfShares,
   listShares,
   revokeShare,
-} from '../../control-plane/resources/skills/share-store.ts'
+} from '../../control-plane/resources/skills/own/share-store.ts'
 import {
   countSkills,
   findSkill,

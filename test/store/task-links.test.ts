@@ -15,7 +15,7 @@ import {
   replaceChecklistItem,
   shiftPositions,
   type ChecklistRow,
-} from '../../control-plane/resources/tasks/checklist-store.ts'
+} from '../../control-plane/resources/tasks/own/checklist-store.ts'
 import {
   findDependency,
   countBlockedBy,
@@ -25,7 +25,7 @@ import {
   listDependencies,
   removeDependency,
   replaceDependency,
-} from '../../control-plane/resources/tasks/dependency-store.ts'
+} from '../../control-plane/resources/tasks/own/dependency-store.ts'
 import { hasOpenBlocker, listBlockedTasks, replaceTask } from '../../control-plane/resources/tasks/store.ts'
 import {
   claimUnassignment,
@@ -42,7 +42,7 @@ import {
   removeWatcher,
   replaceReadMark,
   replaceWatcher,
-} from '../../control-plane/resources/tasks/watcher-store.ts'
+} from '../../control-plane/resources/tasks/own/watcher-store.ts'
 import {
   countRepos,
   findRepo,

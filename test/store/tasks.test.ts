@@ -40,7 +40,7 @@ import {
   tasks,
   type TaskRow,
 } from '../../control-plane/resources/tasks/store.ts'
-import { insertWatcher, listWatchers } from '../../control-plane/resources/tasks/watcher-store.ts'
+import { insertWatcher, listWatchers } from '../../control-plane/resources/tasks/own/watcher-store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'

@@ -1,6 +1,6 @@
 import { idFrom, type WikiPageId } from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
-import type { WikiLinkRow } from '../../control-plane/resources/wiki/link-store.ts'
+import type { WikiLinkRow } from '../../control-plane/resources/wiki/own/link-store.ts'
 import { insertPageRevision, type WikiRevisionRow } from '../../control-plane/resources/wiki/revision-store.ts'
 import { insertPage, type WikiPageRow } from '../../control-plane/resources/wiki/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'

@@ -1,7 +1,7 @@
 import { idFrom, type WikiPageId } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { inTransaction } from '../../control-plane/db/transaction.ts'
-import { listLinks, replaceLinks } from '../../control-plane/resources/wiki/link-store.ts'
+import { listLinks, replaceLinks } from '../../control-plane/resources/wiki/own/link-store.ts'
 import {
   insertRelation,
   isSuperseding,
@@ -9,7 +9,7 @@ import {
   lockRelations,
   removeRelation,
   removeRelationsOf,
-} from '../../control-plane/resources/wiki/relation-store.ts'
+} from '../../control-plane/resources/wiki/own/relation-store.ts'
 import {
   findPageRevision,
   findRevisionBody,
@@ -35,7 +35,7 @@ import {
   listSources,
   removeSource,
   updateSource,
-} from '../../control-plane/resources/wiki/source-store.ts'
+} from '../../control-plane/resources/wiki/own/source-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedWorkspace } from './seed.ts'
 import { linkRow, pageRow, seedPage, wikiRevisionRow } from './wiki-rows.ts'

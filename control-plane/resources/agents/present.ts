@@ -5,9 +5,9 @@ import { toTimestamp } from '../../../shared/api/ids.ts'
 import { type ModelCatalog, chooseHarness } from '../../catalog/catalog.ts'
 import { spentNow, toCents } from '../../catalog/price.ts'
 import { configOf } from './rules.ts'
-import type { HistoryRow } from './history-store.ts'
-import { isRevertible } from './revision-rules.ts'
-import type { RevisionRow } from './revision-store.ts'
+import type { HistoryRow } from './own/history-store.ts'
+import { isRevertible } from './own/revision-rules.ts'
+import type { RevisionRow } from './own/revision-store.ts'
 import type { AgentRow, ListedAgent } from './store.ts'
 
 /** Returns `@handle`, or the `agt_` id when the name has no handle. */

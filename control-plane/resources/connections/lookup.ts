@@ -5,7 +5,7 @@ import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { listUsersByIds } from '../members/store.ts'
 import { findWorkspace } from '../workspaces/store.ts'
-import type { Owner } from './present.ts'
+import type { Owner } from './own/present.ts'
 import { findConnection, type ConnectionRow } from './store.ts'
 
 /** Whose own connections the caller sees beside those of the workspace. An agent sees the latter alone. */

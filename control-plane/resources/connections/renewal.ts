@@ -5,9 +5,16 @@ import { inTransaction } from '../../db/transaction.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Log } from '../../process/log.ts'
 import type { Vault } from '../../vault/vault.ts'
-import { openCredential, sealCredential, type OauthCredential } from './credential.ts'
+import { openCredential, sealCredential, type OauthCredential } from './own/credential.ts'
 import { nextStatus } from './machine.ts'
-import { ProviderRefusal, ProviderTrouble, renewTokens, withdrawTokens, type Provider, type Tokens } from './oauth.ts'
+import {
+  ProviderRefusal,
+  ProviderTrouble,
+  renewTokens,
+  withdrawTokens,
+  type Provider,
+  type Tokens,
+} from './own/oauth.ts'
 import {
   claimRenewal,
   findConnection,

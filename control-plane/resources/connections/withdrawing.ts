@@ -1,8 +1,8 @@
 import { inTransaction } from '../../db/transaction.ts'
 import { VaultError } from '../../vault/vault.ts'
-import { openCredential } from './credential.ts'
-import { ProviderRefusal, ProviderTrouble, withdrawTokens } from './oauth.ts'
-import { providerThatGave } from './provider-of-held.ts'
+import { openCredential } from './own/credential.ts'
+import { ProviderRefusal, ProviderTrouble, withdrawTokens } from './own/oauth.ts'
+import { providerThatGave } from './own/provider-of-held.ts'
 import type { RenewalDependencies } from './renewal.ts'
 import { claimWithdrawal, removeWithdrawal, type WithdrawalRow } from './withdrawal-store.ts'
 

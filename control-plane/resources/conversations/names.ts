@@ -4,7 +4,7 @@ import type { Speaker } from '../../trust/quote.ts'
 import { handleText } from '../agents/present.ts'
 import { listAgentsByIds } from '../agents/store.ts'
 import { listMembers } from '../members/store.ts'
-import { personHandle } from './message-rules.ts'
+import { personHandle } from './own/message-rules.ts'
 
 /** The names of people and agents as authors. */
 export interface Name {

@@ -10,7 +10,7 @@ import { findTaskById } from '../tasks/store.ts'
 import { ownWorkspace } from '../workspaces/lookup.ts'
 import { loadNames } from './names.ts'
 import { countUnread, listParticipants, listReads, type Participant, type ReadMark } from './participant-store.ts'
-import { capabilitiesOf, triggerModeOf } from './rules.ts'
+import { capabilitiesOf, triggerModeOf } from './own/rules.ts'
 import type { ConversationRow } from './store.ts'
 
 /** Conversations as one caller reads them. The rows that a page of them needs are loaded at once. */

@@ -2,7 +2,7 @@ import type { AgentRef, ConversationId, WorkspaceUuid } from '../../../shared/li
 import type { Db } from '../../db/open.ts'
 import { listMessages, type MessageRow } from './message-store.ts'
 import { loadNames, type NameOf } from './names.ts'
-import { forgottenText, type TranscriptMessage } from './prompt.ts'
+import { forgottenText, type TranscriptMessage } from './own/prompt.ts'
 
 /** Number of messages that an agent is told of. */
 export const messagesTold = 20

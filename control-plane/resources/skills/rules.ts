@@ -1,6 +1,6 @@
 import { skillLimits } from '../../../shared/api/skill-fields.ts'
 import type { PluginRow } from './plugin-store.ts'
-import type { ShareRow } from './share-store.ts'
+import type { ShareRow } from './own/share-store.ts'
 import type { SkillRow } from './store.ts'
 
 // Decisions about skills.

@@ -13,12 +13,12 @@ import { inQuotes, nameOf, onOneLine, quoted, type Quoted } from '../../trust/qu
 import type { Person } from '../../trust/rules.ts'
 import { openHoldsOfTasks, type OpenHold } from '../approvals/open-holds.ts'
 import { listLiveOfTasks } from '../runs/live-store.ts'
-import { listChecklists, type ChecklistRow } from './checklist-store.ts'
-import type { DependencyRow, LinkedTask } from './dependency-store.ts'
+import { listChecklists, type ChecklistRow } from './own/checklist-store.ts'
+import type { DependencyRow, LinkedTask } from './own/dependency-store.ts'
 import type { AuthorOf } from './authors.ts'
 import { conditionsOf, type Condition } from './rules.ts'
 import { listBlockedTasks, type BriefTask, type TaskRow } from './store.ts'
-import type { WatcherRow } from './watcher-store.ts'
+import type { WatcherRow } from './own/watcher-store.ts'
 
 // Shows tasks to clients. Everything a page of tasks needs beside its rows is loaded once for all of them.
 

@@ -5,7 +5,7 @@ import type { Person } from '../../trust/rules.ts'
 import { insertActivity } from './activity-store.ts'
 import { wakeAtOf, type Actor } from './rules.ts'
 import { replaceTask, type TaskRow } from './store.ts'
-import { insertWatcher, type WatcherRow } from './watcher-store.ts'
+import { insertWatcher, type WatcherRow } from './own/watcher-store.ts'
 
 // Changes of a task from which nothing follows for its runs; the start of a run uses them, too.
 

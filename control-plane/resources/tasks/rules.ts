@@ -1,7 +1,7 @@
 import type { ActorRef, TaskId } from '../../../shared/lib/ids.ts'
 import type { TaskStatus } from '../../../shared/api/task-fields.ts'
 import type { Person } from '../../trust/rules.ts'
-import type { ChecklistRow } from './checklist-store.ts'
+import type { ChecklistRow } from './own/checklist-store.ts'
 import type { TaskRow } from './store.ts'
 
 // Decisions about tasks.

@@ -11,7 +11,7 @@ import type { Db } from '../../db/open.ts'
 import { countOf } from '../../db/reads.ts'
 import { inKeptWorkspace } from '../../db/removed.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { sortedTitleWords } from './duplicates.ts'
+import { sortedTitleWords } from './own/duplicates.ts'
 
 export const pullRequest = z.object({ number: z.number().int(), url: z.string() })
 

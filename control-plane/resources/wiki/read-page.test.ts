@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { linkTargetOf } from './link-target.ts'
+import { linkTargetOf } from './own/link-target.ts'
 import { readPage } from './read-page.ts'
 
 const links = (body: string) => readPage({ kind: 'markdown', body }).links

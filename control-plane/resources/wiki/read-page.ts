@@ -2,8 +2,8 @@ import createMarkdown, { type MarkdownIt, type StateInline, type Token } from 'm
 import { maxLinkChars, maxPageLinks, type PageKind, type PublishCheck } from '../../../shared/api/wiki-fields.ts'
 import { pageSlugOf } from '../../../shared/lib/page-slug.ts'
 import { readForSearch, type Searchable } from '../../search/searchable.ts'
-import { findCsvFlaw } from './csv.ts'
-import { linkTargetOf, type LinkTarget } from './link-target.ts'
+import { findCsvFlaw } from './own/csv.ts'
+import { linkTargetOf, type LinkTarget } from './own/link-target.ts'
 
 // Reads what must be known of a body before it is published. The cost grows with the text, so a worker does it
 // (`control-plane/costly`).

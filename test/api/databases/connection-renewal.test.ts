@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { loadServices, type ServiceCatalog } from '../../../control-plane/catalog/services.ts'
 import { createOutbound } from '../../../control-plane/outbound/outbound.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
-import { openCredential } from '../../../control-plane/resources/connections/credential.ts'
+import { openCredential } from '../../../control-plane/resources/connections/own/credential.ts'
 import { useConnection, type UsedConnection } from '../../../control-plane/resources/connections/for-runs.ts'
 import {
   claimTokens,

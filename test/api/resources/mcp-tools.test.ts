@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { toolListLimits } from '../../../control-plane/resources/mcp-servers/tool-list.ts'
+import { toolListLimits } from '../../../control-plane/resources/mcp-servers/own/tool-list.ts'
 import { startMcpServer, type McpCall, type McpHttpServer } from '../../kit/mcp-http-server.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'

@@ -14,7 +14,7 @@ import { changedKeys, withConfig } from '../rules.ts'
 import type { AgentRow } from '../store.ts'
 import { mayChangeItself } from '../trust-rules.ts'
 import { changedLists, missingRule } from '../permission-rules.ts'
-import { auditAgent } from '../steps/doctor-facts.ts'
+import { auditAgent } from '../steps/own/doctor-facts.ts'
 import { checkRules, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>

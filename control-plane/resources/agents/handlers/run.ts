@@ -21,7 +21,7 @@ import type { TaskRow } from '../../tasks/store.ts'
 import { addOutputSchemas } from '../../runs/steps/add-schemas.ts'
 import { checkSchemas } from '../../runs/output-schemas.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../../run/wakes/key-store.ts'
-import { acceptAgent } from '../steps/accept.ts'
+import { acceptAgent } from '../steps/own/accept.ts'
 import { lookUpAgent, unknownAgent } from '../lookup.ts'
 import type { AgentRow } from '../store.ts'
 

@@ -4,8 +4,8 @@ import { implement, type HandlerInput, type ImplementedRoute } from '../../../ht
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { forgetSessions } from '../../runs/steps/forget-sessions.ts'
-import { auditAgent } from '../steps/doctor-facts.ts'
-import { insertHistory } from '../history-store.ts'
+import { auditAgent } from '../steps/own/doctor-facts.ts'
+import { insertHistory } from '../own/history-store.ts'
 import { changeableAgent, readableAgent } from '../lookup.ts'
 import { authorRefOf, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 

@@ -12,7 +12,7 @@ import { causeOf } from '../../runs/cause.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
 import { hasFired, hasLiveRun, insertFire, type FireRow } from '../fire-store.ts'
 import { recordRun, recordWorkflowRun, type AutomationRow } from '../store.ts'
-import { fireWorkflow, type EventInputs } from './fire-workflow.ts'
+import { fireWorkflow, type EventInputs } from './own/fire-workflow.ts'
 
 /**
  * One fire of an automation, whatever its cause. The caller's transaction has locked the automation's row, so fires of

@@ -13,7 +13,7 @@ import {
 } from '../../../http/implement.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { lookUpConnection, ownersOf, viewerOfConnections } from '../lookup.ts'
-import { presentConnection, presentService, presentWhole } from '../present.ts'
+import { presentConnection, presentService, presentWhole } from '../own/present.ts'
 import { sortKeyOf } from '../order.ts'
 import { statusAt } from '../rules.ts'
 import { findService } from '../service-of.ts'

@@ -6,9 +6,9 @@ import { listLiveOfConversation } from '../../runs/live-store.ts'
 import { administeredConversation, heldConversation, knownParticipant, lookUpParticipant } from '../lookup.ts'
 import { insertParticipants, removeParticipant } from '../participant-store.ts'
 import { presentConversation } from '../present.ts'
-import { deletionRefusal } from '../rules.ts'
+import { deletionRefusal } from '../own/rules.ts'
 import { removeConversation } from '../store.ts'
-import { storeConversation } from '../store-conversation.ts'
+import { storeConversation } from '../own/store-conversation.ts'
 
 // Actions on conversations that only workspace admins may take.
 

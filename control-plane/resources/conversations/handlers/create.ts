@@ -10,7 +10,7 @@ import { knownParticipant } from '../lookup.ts'
 import { insertParticipants, type Participant } from '../participant-store.ts'
 import { checkText, postMessage } from '../steps/post.ts'
 import { presentConversation } from '../present.ts'
-import { dmOf } from '../rules.ts'
+import { dmOf } from '../own/rules.ts'
 import {
   findConversation,
   findConversationOfTask,

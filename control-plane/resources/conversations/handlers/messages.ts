@@ -12,9 +12,9 @@ import { loadNames } from '../names.ts'
 import { checkText, postMessage } from '../steps/post.ts'
 import { claimConversation, findConversation, recordRemoval, replacePreview, type ConversationRow } from '../store.ts'
 import { requiredText } from '../text.ts'
-import { findMentions } from '../mentions.ts'
+import { findMentions } from '../own/mentions.ts'
 import { presentMessages } from '../present-message.ts'
-import { previewOfMessage } from '../message-rules.ts'
+import { previewOfMessage } from '../own/message-rules.ts'
 import {
   findLastMessage,
   findMessage,

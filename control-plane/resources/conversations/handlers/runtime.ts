@@ -12,10 +12,10 @@ import { findWorkspace } from '../../workspaces/store.ts'
 import { heldConversation, readableConversation } from '../lookup.ts'
 import { isParticipant, listParticipants } from '../participant-store.ts'
 import { presentDetail } from '../present.ts'
-import { capabilitiesOf } from '../rules.ts'
+import { capabilitiesOf } from '../own/rules.ts'
 import { checkRuntime, type Runtime } from '../runtime.ts'
 import type { ConversationRow } from '../store.ts'
-import { storeConversation } from '../store-conversation.ts'
+import { storeConversation } from '../own/store-conversation.ts'
 import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 /** Changes the runtime for the next turn, which begins a fresh harness session. */

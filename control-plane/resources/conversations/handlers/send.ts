@@ -28,7 +28,7 @@ import { runtimeOf } from '../runtime.ts'
 import { claimConversation, type ConversationRow } from '../store.ts'
 import { requiredText } from '../text.ts'
 import { followTurn, type TurnPlace } from './turn.ts'
-import { promptFor } from '../steps/wakes.ts'
+import { promptFor } from '../steps/own/wakes.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'bus' | 'wakeContext'>
 

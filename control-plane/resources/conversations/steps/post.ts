@@ -17,14 +17,14 @@ import { viewerOfAgents, type Viewer } from '../../agents/rules.ts'
 import { findAutomationOfRun } from '../../automations/fire-store.ts'
 import { checkAttachments } from '../attachments.ts'
 import { fileViewerOf } from '../../files/rules.ts'
-import { findMentions } from '../mentions.ts'
-import { previewOfMessage } from '../message-rules.ts'
+import { findMentions } from '../own/mentions.ts'
+import { previewOfMessage } from '../own/message-rules.ts'
 import { findMessage, findThreadStart, insertMessage, type MessageRow } from '../message-store.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { answerFromReply } from '../../questions/steps/answer.ts'
 import { insertParticipants } from '../participant-store.ts'
 import { recordPost, type ConversationRow } from '../store.ts'
-import { wakeForMessage } from './wakes.ts'
+import { wakeForMessage } from './own/wakes.ts'
 
 export interface Post {
   conversation: ConversationRow

@@ -8,8 +8,8 @@ import { implement, type HandlerInput, type ImplementedRoute } from '../../../ht
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
 import { findOwnedDevice } from '../lookup.ts'
-import { presentDevice } from '../present.ts'
-import { changeDevice } from '../steps/change.ts'
+import { presentDevice } from '../own/present.ts'
+import { changeDevice } from '../steps/own/change.ts'
 import { removeDevice } from '../steps/remove.ts'
 import { findDevice, listDevicesOfUser, type DeviceRow } from '../store.ts'
 

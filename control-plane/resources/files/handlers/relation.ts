@@ -5,11 +5,16 @@ import type { BulkRow } from '../../../../shared/api/file-fields.ts'
 import { uuid } from '../../../../shared/api/ids.ts'
 import { beforeOf, pageByTime, timeAndId } from '../../../../shared/api/paging.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import { liveFile, lookUpFile } from '../lookup.ts'
-import { findFileRelation, insertFileRelation, removeFileRelation, type FileRelationRow } from '../relation-store.ts'
+import { liveFile, lookUpFile } from '../own/lookup.ts'
+import {
+  findFileRelation,
+  insertFileRelation,
+  removeFileRelation,
+  type FileRelationRow,
+} from '../own/relation-store.ts'
 import { onlyVisibleEntities, visibleEntity } from '../steps/entities.ts'
-import { presentRelation } from '../steps/present.ts'
-import { listVisibleRelations } from '../steps/visible-relations.ts'
+import { presentRelation } from '../steps/own/present.ts'
+import { listVisibleRelations } from '../steps/own/visible-relations.ts'
 
 /** What files belong to. Whoever does not see a thing does not see that a file belongs to it. */
 export function fileRelationHandlers(): ImplementedRoute[] {

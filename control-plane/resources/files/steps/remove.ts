@@ -1,7 +1,7 @@
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Blobs } from '../../../blobs/blobs.ts'
 import type { Tx } from '../../../db/open.ts'
-import { removeFileRelations } from '../relation-store.ts'
+import { removeFileRelations } from '../own/relation-store.ts'
 import { forgetBlob, listBlobsOfFile, removeFileRevisions } from '../revision-store.ts'
 import { removeFile, replaceFile, type FileRow } from '../store.ts'
 

@@ -12,9 +12,9 @@ import { answer, implement, type HandlerInput, type ImplementedRoute } from '../
 import { workViewerOf } from '../../projects/work-visibility.ts'
 import { digestOf, raiseApproval } from '../../approvals/steps/raise.ts'
 import { lookUpConversation } from '../../conversations/lookup.ts'
-import { readableLearning, unknownLearning } from '../lookup.ts'
-import { bulletsOf, entitiesOf, isProposed, reviewPrompt } from '../rules.ts'
-import { presentLearnings } from '../steps/present.ts'
+import { readableLearning, unknownLearning } from '../own/lookup.ts'
+import { bulletsOf, entitiesOf, isProposed, reviewPrompt } from '../own/rules.ts'
+import { presentLearnings } from '../steps/own/present.ts'
 import {
   findLearning,
   insertLearning,

@@ -5,7 +5,7 @@ import type { Db } from '../../../db/open.ts'
 import type { PersonCaller } from '../../../http/callers.ts'
 import { createTask } from '../../tasks/create.ts'
 import { systemActor } from '../../tasks/rules.ts'
-import { defaultRejection, isProposed, taskDescription, taskTitle } from '../rules.ts'
+import { defaultRejection, isProposed, taskDescription, taskTitle } from '../own/rules.ts'
 import { findLearningOfApproval, replaceLearning, type LearningRow } from '../store.ts'
 
 // Reviews a learning when its approval is resolved, in the transaction in which that is closed: as an approval is resolved once,

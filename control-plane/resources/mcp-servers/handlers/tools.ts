@@ -11,8 +11,8 @@ import { findService } from '../../connections/service-of.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpMcpServer } from '../lookup.ts'
 import { whyNotSentTo } from '../rules.ts'
-import { secretValuesFor } from '../secret-values.ts'
-import { listToolsOf, ToolListError } from '../tool-list.ts'
+import { secretValuesFor } from '../own/secret-values.ts'
+import { listToolsOf, ToolListError } from '../own/tool-list.ts'
 import type { McpServerRow } from '../store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound' | 'renewals'>

@@ -7,8 +7,8 @@ import { readSource } from '../../../repo-source/source.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { decodeFiles, pathsFlaw } from '../../skills/bundle.ts'
 import { withRepo } from '../../skills/steps/repo.ts'
-import type { FoundPlugin } from '../steps/place.ts'
-import { filesOf, takePlugin } from '../steps/take.ts'
+import type { FoundPlugin } from '../steps/own/place.ts'
+import { filesOf, takePlugin } from '../steps/own/take.ts'
 import type { InstalledPlugin } from '../store.ts'
 
 // Finds the plugin that a request names, before its transaction: in the files that it sends, or in a repository.

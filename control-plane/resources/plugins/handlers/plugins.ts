@@ -12,7 +12,7 @@ import { listMcpServersOfPlugin } from '../../mcp-servers/store.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { keepBundle, shownStaged, type NewBundle } from '../../skills/steps/bundle.ts'
 import { listSkillsOfPlugin } from '../../skills/store.ts'
-import { presentPlugin, presentPluginSummary } from '../present.ts'
+import { presentPlugin, presentPluginSummary } from '../own/present.ts'
 import {
   factsOf,
   placeParts,
@@ -21,7 +21,7 @@ import {
   stagedInstall,
   stagedPlugin,
   type FoundPlugin,
-} from '../steps/place.ts'
+} from '../steps/own/place.ts'
 import {
   countPlugins,
   findInstalledPlugin,

@@ -14,7 +14,7 @@ import { lookUpAgent, readableAgent } from '../../agents/lookup.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { ownWorkspace } from '../../workspaces/lookup.ts'
 import { liveProject, unknownProject, visibleProject } from '../lookup.ts'
-import { presentConfig, presentProject, presentProjectSummary } from '../present.ts'
+import { presentConfig, presentProject, presentProjectSummary } from '../own/present.ts'
 import { decidesWhoSees, ownsOrAdministersProject, projectViewerOf } from '../rules.ts'
 import {
   insertGrant,

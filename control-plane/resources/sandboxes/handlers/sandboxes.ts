@@ -9,7 +9,7 @@ import { implement, type ImplementedRoute } from '../../../http/implement.ts'
 import { cancelRun } from '../../../run/endings/cancel-run.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findRun } from '../../runs/store.ts'
-import { presentSandbox } from '../present.ts'
+import { presentSandbox } from '../own/present.ts'
 import { findSandbox, listSandboxes, type SandboxRow } from '../store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'cloud' | 'leaseMs'>

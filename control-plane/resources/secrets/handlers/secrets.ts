@@ -12,7 +12,7 @@ import type { AgentRow } from '../../agents/store.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { addSecret, checkBrokered, grantSecret } from '../add.ts'
-import { envVarNameFor } from '../rules.ts'
+import { envVarNameFor } from '../own/rules.ts'
 import {
   findSecret,
   listGranteesOf,

@@ -7,7 +7,7 @@ import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
 import { decodeBundle } from '../bundle.ts'
 import { retireBundle } from '../bundle-store.ts'
-import { lookUpSkill } from '../lookup.ts'
+import { lookUpSkill } from '../own/lookup.ts'
 import { putOverride } from '../override-store.ts'
 import { hasFixedWords } from '../rules.ts'
 import {
@@ -20,7 +20,7 @@ import {
   takeStaged,
   type NewBundle,
 } from '../steps/bundle.ts'
-import { shownSkill } from '../steps/present.ts'
+import { shownSkill } from '../steps/own/present.ts'
 import { insertSkill, listTakenSlugs, replaceSkill, type SkillRow } from '../store.ts'
 
 /** Writes that bring files: these are checked and stored before the transaction. */

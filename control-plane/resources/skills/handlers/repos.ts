@@ -19,7 +19,7 @@ import {
   takeStaged,
   type NewBundle,
 } from '../steps/bundle.ts'
-import { shownSummaries } from '../steps/present.ts'
+import { shownSummaries } from '../steps/own/present.ts'
 import { findOwnSkill, isFree, slugTaken, takeSkills, withRepo, type RepoSkill } from '../steps/repo.ts'
 import { insertSkill, replaceSkill, type SkillRow } from '../store.ts'
 

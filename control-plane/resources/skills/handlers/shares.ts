@@ -13,11 +13,11 @@ import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
 import { findBundle, type BundleRow } from '../bundle-store.ts'
-import { lookUpSkill } from '../lookup.ts'
+import { lookUpSkill } from '../own/lookup.ts'
 import { putOverride } from '../override-store.ts'
-import { presentFileOf, presentShare } from '../present.ts'
+import { presentFileOf, presentShare } from '../own/present.ts'
 import { hasFixedWords, isShareOver, slugsForCopy } from '../rules.ts'
-import { findShare, findShareByToken, insertShare, listShares, revokeShare, type ShareRow } from '../share-store.ts'
+import { findShare, findShareByToken, insertShare, listShares, revokeShare, type ShareRow } from '../own/share-store.ts'
 import {
   copyBundle,
   keepBundle,
@@ -27,7 +27,7 @@ import {
   takeStaged,
   type NewBundle,
 } from '../steps/bundle.ts'
-import { shownSkill } from '../steps/present.ts'
+import { shownSkill } from '../steps/own/present.ts'
 import { findSkill, insertSkill, listTakenSlugs, type SkillRow } from '../store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'blobs' | 'publicUrl'>

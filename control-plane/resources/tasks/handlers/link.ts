@@ -18,13 +18,13 @@ import {
   isWaitingFor,
   removeDependency,
   replaceDependency,
-} from '../dependency-store.ts'
+} from '../own/dependency-store.ts'
 import { mostDependencies, mostWatchers } from '../rules.ts'
 import { dependenciesOf } from './included.ts'
 import { changeableTask, lookUpTask, readableTask, blockerOf, refuseBeyond } from '../lookup.ts'
 import { presentDependency, presentWatcher } from '../present.ts'
 import { lockClosing, lockTaskGraph, type TaskRow } from '../store.ts'
-import { addItem, updateItem } from '../checklist.ts'
+import { addItem, updateItem } from '../own/checklist.ts'
 import { wakeUnblocked } from '../steps/wakes.ts'
 import {
   countWatchers,
@@ -33,7 +33,7 @@ import {
   listWatchers,
   removeWatcher,
   replaceWatcher,
-} from '../watcher-store.ts'
+} from '../own/watcher-store.ts'
 
 type Routes = typeof taskLinkRoutes
 

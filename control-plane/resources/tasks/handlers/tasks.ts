@@ -19,7 +19,7 @@ import { projectViewerOf } from '../../projects/rules.ts'
 import { causeOfCaller } from '../../runs/cause.ts'
 import { reasonOf, transitionTask } from '../steps/transition.ts'
 import { assignTask } from '../steps/assign.ts'
-import { createBatch } from '../batch.ts'
+import { createBatch } from '../own/batch.ts'
 import { recordActivity, setArchived } from '../record.ts'
 import { checkParent, createTask, linkBlockers } from '../create.ts'
 import { includedOf } from './included.ts'
@@ -38,9 +38,9 @@ import {
 import { presentTask, presentTasks } from '../present.ts'
 import { isFinished } from '../rules.ts'
 import { replaceTask, findTask, findTaskById, listTasksByReferences, lockTaskGraph, type TaskRow } from '../store.ts'
-import { updateTask } from '../steps/update.ts'
+import { updateTask } from '../steps/own/update.ts'
 import { wakeForAssignment } from '../steps/wakes.ts'
-import { replaceReadMark } from '../watcher-store.ts'
+import { replaceReadMark } from '../own/watcher-store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'catalog' | 'leaseMs'>
 

@@ -9,7 +9,7 @@ import { findAgent } from '../../agents/store.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import { loadAuthors, type AuthorOf } from '../authors.ts'
-import { listDependencies } from '../dependency-store.ts'
+import { listDependencies } from '../own/dependency-store.ts'
 import { taskPrompt } from '../present.ts'
 import { seesProject } from '../lookup.ts'
 import { authorsOf, isFinished, type Actor } from '../rules.ts'
@@ -21,7 +21,7 @@ import {
   type BriefTask,
   type TaskRow,
 } from '../store.ts'
-import { listWatchers } from '../watcher-store.ts'
+import { listWatchers } from '../own/watcher-store.ts'
 
 // Decides whom a change of a task wakes. The wakes are written in the transaction of the change. Who made the change is shown as
 // the one behind the wake; who asked for the work is whoever assigned it (trust/askers.ts).

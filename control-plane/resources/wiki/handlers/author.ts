@@ -5,7 +5,7 @@ import { actorOf, type Caller } from '../../../http/callers.ts'
 import { lookUpRun } from '../../runs/lookup.ts'
 import { findRun } from '../../runs/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
-import type { RevisionDraft } from '../steps/publish.ts'
+import type { RevisionDraft } from '../steps/own/publish.ts'
 
 export type Authored = Pick<RevisionDraft, 'author'> & { taskId: TaskId | null; runId: RunId | null }
 

@@ -5,7 +5,7 @@ import type { HandlerInput } from '../../../http/implement.ts'
 import { listSnippets, maxFound } from '../../../search/find.ts'
 import { search } from '../../../search/search.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { presentPageSummary } from '../present.ts'
+import { presentPageSummary } from '../own/present.ts'
 import { listPagesByIds, type WikiPageRow } from '../store.ts'
 
 /** The number of rows that were shown before. Rows are in the order of their rank, which is that of no column. */

@@ -6,7 +6,7 @@ import type { Caller } from '../../../http/callers.ts'
 import { loadNames } from '../../conversations/names.ts'
 import { onlyVisibleEntities } from '../../files/steps/entities.ts'
 import type { WikiRevisionRow } from '../revision-store.ts'
-import { tokenCountOf } from '../rules.ts'
+import { tokenCountOf } from '../own/rules.ts'
 
 const originTypes = { taskId: 'task', runId: 'run' } as const
 const keys = ['taskId', 'runId'] as const

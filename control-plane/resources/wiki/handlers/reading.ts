@@ -4,7 +4,7 @@ import { byteLength } from '../../../../shared/lib/byte-length.ts'
 import { callerKey, type Caller } from '../../../http/callers.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import type { PageReading } from '../read-page.ts'
-import type { PublishFlaw } from '../rules.ts'
+import type { PublishFlaw } from '../own/rules.ts'
 
 /**
  * Reads a body in a worker: what it links to, and what checks it does not pass. Fails with `wiki_publish_failed` when that takes

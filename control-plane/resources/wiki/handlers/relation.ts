@@ -3,15 +3,15 @@ import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { WikiRelation } from '../../../../shared/api/wiki-fields.ts'
 import type { wikiRoutes } from '../../../../shared/api/wiki.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
-import { lookUpPage, namedPage } from '../lookup.ts'
+import { lookUpPage, namedPage } from '../own/lookup.ts'
 import {
   insertRelation,
   isSuperseding,
   lockRelations,
   removeRelation,
   type WikiRelationRow,
-} from '../relation-store.ts'
-import { changePage } from '../steps/page.ts'
+} from '../own/relation-store.ts'
+import { changePage } from '../steps/own/page.ts'
 
 type Routes = typeof wikiRoutes
 const param = 'toPageId'

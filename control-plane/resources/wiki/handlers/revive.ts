@@ -2,7 +2,7 @@ import type { Caller } from '../../../http/callers.ts'
 import type { Db } from '../../../db/open.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findRevisionBody } from '../revision-store.ts'
-import type { Revived } from '../steps/page.ts'
+import type { Revived } from '../steps/own/page.ts'
 import type { WikiPageRow } from '../store.ts'
 import { readingOf } from './reading.ts'
 

@@ -17,7 +17,7 @@ import type { CheckedProgram } from '../../../workflows/program/check.ts'
 import { seesAgent } from '../../agents/lookup.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { workViewerOf } from '../../projects/work-visibility.ts'
-import { presentWorkflow, presentWorkflowRuns, presentWorkflows, runActivity } from '../present.ts'
+import { presentWorkflow, presentWorkflowRuns, presentWorkflows, runActivity } from '../own/present.ts'
 import { fittingRuns, mayCancelWorkflowRun, mayChangeWorkflow } from '../rules.ts'
 import { countCalls } from '../call-store.ts'
 import {

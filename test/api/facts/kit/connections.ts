@@ -1,4 +1,4 @@
-import { sealCredential, type Credential } from '../../../../control-plane/resources/connections/credential.ts'
+import { sealCredential, type Credential } from '../../../../control-plane/resources/connections/own/credential.ts'
 import { insertConnection, type ConnectionRow } from '../../../../control-plane/resources/connections/store.ts'
 import { blankConnection } from '../../../../control-plane/resources/connections/steps/change.ts'
 import { createVault } from '../../../../control-plane/vault/vault.ts'
