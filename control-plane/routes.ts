@@ -7,7 +7,7 @@ import { agentConfigHandlers } from './resources/agents/handlers/config.ts'
 import { agentHandlers } from './resources/agents/handlers/agents.ts'
 import { agentHistoryHandlers } from './resources/agents/handlers/history.ts'
 import { agentLifecycleHandlers } from './resources/agents/handlers/lifecycle.ts'
-import { agentRunHandlers } from './resources/agents/handlers/run.ts'
+import { agentRunHandlers } from './resources/agent-runs/handlers/run.ts'
 import { agentUpkeepHandlers } from './resources/agents/handlers/upkeep.ts'
 import { automationHandlers } from './resources/automations/handlers/automations.ts'
 import { approvalHandlers } from './resources/approvals/handlers/approvals.ts'
@@ -27,6 +27,10 @@ import { mcpServerHandlers } from './resources/mcp-servers/handlers/mcp-servers.
 import { memberHandlers } from './resources/members/handlers/members.ts'
 import { pluginHandlers } from './resources/plugins/handlers/plugins.ts'
 import { projectGrantHandlers } from './resources/projects/handlers/grant.ts'
+import { resolutionEffects } from './resources/resolutions/handlers/effects.ts'
+import { endWorkOf } from './resources/departures/steps/end-work.ts'
+import { auditAgent } from './resources/agent-doctor/steps/doctor-facts.ts'
+import type { AuditAgent } from './resources/agents/audit.ts'
 import { projectHandlers } from './resources/projects/handlers/projects.ts'
 import { questionHandlers } from './resources/questions/handlers/questions.ts'
 import { sandboxHandlers } from './resources/sandboxes/handlers/sandboxes.ts'
@@ -45,17 +49,20 @@ import { taskLinkHandlers } from './resources/tasks/handlers/link.ts'
 import { wikiIngestHandlers } from './resources/wiki/handlers/ingest.ts'
 import { wikiHandlers } from './resources/wiki/handlers/wiki.ts'
 import { workflowHandlers } from './resources/workflows/handlers/workflows.ts'
+import { workspaceContent } from './resources/workspace-content/handlers/content.ts'
 import { workspaceActionHandlers } from './resources/workspaces/handlers/action.ts'
 import { workspaceHandlers } from './resources/workspaces/handlers/workspaces.ts'
 
 /** Every route of the contract with its handler, and the internal ones for devices and login tokens. */
 export function implementResources(deps: ResourceDependencies): ImplementedRoute[] {
+  const audit: AuditAgent = (db, subject, now) => auditAgent(db, subject, { ...deps, now })
+  const content = workspaceContent()
   const routes: ImplementedRoute[] = [
-    ...agentHandlers(deps),
-    ...agentConfigHandlers(deps),
-    ...agentLifecycleHandlers(deps, unassignTasks),
+    ...agentHandlers({ ...deps, audit }),
+    ...agentConfigHandlers({ ...deps, audit }),
+    ...agentLifecycleHandlers({ ...deps, audit }, unassignTasks),
     ...agentHistoryHandlers(),
-    ...agentUpkeepHandlers(deps),
+    ...agentUpkeepHandlers({ ...deps, audit }),
     ...agentRunHandlers(deps),
     ...runHandlers(deps),
     ...runEventHandlers(deps),
@@ -64,9 +71,9 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...deviceAdminHandlers(),
     ...deviceInternalHandlers(deps),
     ...folderHandlers(deps),
-    ...workspaceHandlers(deps),
-    ...workspaceActionHandlers(deps),
-    ...memberHandlers(),
+    ...workspaceHandlers(deps, content),
+    ...workspaceActionHandlers(deps, content),
+    ...memberHandlers({ endWorkOf }),
     ...projectHandlers(),
     ...projectGrantHandlers(),
     ...taskHandlers(deps),
@@ -81,7 +88,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...messageHandlers(),
     ...taskCommentHandlers(deps),
     ...authHandlers(),
-    ...approvalHandlers(deps, () => routes),
+    ...approvalHandlers(deps, resolutionEffects, () => routes),
     ...questionHandlers(deps),
     ...secretHandlers(deps),
     ...fileHandlers(deps),

@@ -3,6 +3,8 @@ import { join, normalize, relative } from 'node:path'
 import { checkFloors, checkUpwardTypes, importsOf, type Import } from './check-floors.ts'
 import { doubledNameProblems } from './check-doubled-names.ts'
 import { insideProblems } from './check-insides.ts'
+import { missingReasons, resourceProblems } from './check-resources.ts'
+import { knownAhead } from './known-ahead.ts'
 import { runWriteProblems } from './check-run-writers.ts'
 import { harnessNameProblems } from './check-harness-names.ts'
 import { harnessNames } from '../shared/runs/harnesses.ts'
@@ -13,7 +15,7 @@ import { cliFloors, deviceManagerFloors, sharedFloors } from './floors.ts'
  * The import rules: `shared` imports only zod and itself, and `shared/permissions` what Node has for texts that are paths; `cli` and `device-manager` import neither the control plane
  * nor each other; the rooms of each part have floors (`floors.ts`, `floors-control-plane.ts`); only `db/` opens knex;
  * rules and machines use no clock, no chance and no I/O; the inside of a library has one home; rows of runs are
- * written by one file; a part exports a name once.
+ * written by one file; a part exports a name once; a resource knows those before it, and others for a reason that is written down.
  */
 const root = normalize(join(import.meta.dirname, '..'))
 const parts = ['shared', 'control-plane', 'device-manager', 'cli', 'sandbox']
@@ -32,6 +34,10 @@ const texts = new Map<string, string>()
 for (const part of parts) for (const file of typescriptFiles(join(root, part))) check(relative(root, file))
 problems.push(...doubledNameProblems(texts))
 problems.push(...checkFloors('control-plane', controlPlaneFloors, graph))
+problems.push(...resourceProblems(graph, controlPlaneFloors, knownAhead))
+const page = 'docs/architecture.md'
+for (const line of missingReasons(readFileSync(join(root, page), 'utf8'), knownAhead))
+  problems.push(`${page}: lacks the line ${line}`)
 problems.push(...checkFloors('device-manager', deviceManagerFloors, graph))
 problems.push(...checkFloors('cli', cliFloors, graph), ...checkUpwardTypes('cli', cliFloors, graph))
 problems.push(...checkFloors('shared', sharedFloors, graph))

@@ -6,7 +6,7 @@ import { findOwnedDevice } from '../resources/devices/lookup.ts'
 import { findDevice } from '../resources/devices/store.ts'
 import { removeDevice } from '../resources/devices/steps/remove.ts'
 import { forgetConnectionsOf } from '../resources/connections/steps/change.ts'
-import { endCauses } from '../resources/members/steps/end-causes.ts'
+import { endCauses } from '../resources/departures/steps/end-work.ts'
 import { findUserByEmail, replaceMember, type UserRow } from '../resources/members/store.ts'
 import { removeIdentities } from '../sign-in/oidc/store.ts'
 import {

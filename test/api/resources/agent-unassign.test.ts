@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { agentLifecycleHandlers } from '../../../control-plane/resources/agents/handlers/lifecycle.ts'
 import { findAgent } from '../../../control-plane/resources/agents/store.ts'
-import type { ResourceDependencies } from '../../../control-plane/resources/dependencies.ts'
 import { loadCatalog } from '../../../control-plane/catalog/catalog.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
@@ -18,11 +17,21 @@ test('whoever keeps tasks is asked within the deletion of an agent, and says whi
     const task = { id: 'tsk_0000000000000000', key: 'ABC-1', title: 'Build' }
     const seen: unknown[] = []
     const deps = { catalog: loadCatalog(null), leaseMs: 1, bus: { poke: () => undefined } }
-    const [remove] = agentLifecycleHandlers(deps as unknown as ResourceDependencies, async (db, { agent: deleted }) => {
-      seen.push(deleted.id, (await findAgent(db, deleted.id))?.deletedAt, db.isTransaction)
-      return { tasks: [task], hasMore: false }
-    })
-    const caller = { kind: 'person', via: 'login_token', userId, userPublicId: 'usr_x', workspaceId, role: 'owner' }
+    const [remove] = agentLifecycleHandlers(
+      deps as unknown as Parameters<typeof agentLifecycleHandlers>[0],
+      async (db, { agent: deleted }) => {
+        seen.push(deleted.id, (await findAgent(db, deleted.id))?.deletedAt, db.isTransaction)
+        return { tasks: [task], hasMore: false }
+      },
+    )
+    const caller = {
+      kind: 'person',
+      via: 'login_token',
+      personUuid: userId,
+      personRef: 'usr_x',
+      workspaceId,
+      role: 'owner',
+    }
     const input = { caller, params: { agentId: agent.id }, query: {}, body: undefined, afterCommit: () => undefined }
     const reply = await root.transaction((db) =>
       remove!.handler({ ...input, db, world: realWorld, log: silentLog } as never),

@@ -11,7 +11,7 @@ import { answer, implement, type HandlerInput, type ImplementedRoute } from '../
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { hashAgentMd } from '../agent-md.ts'
-import { auditAgent } from '../steps/own/doctor-facts.ts'
+import type { AuditAgent } from '../audit.ts'
 import { changeableAgent, lookUpAgent, lookUpAgents, readableAgent } from '../lookup.ts'
 import { runsOfAgent } from '../steps/own/waiting-runs.ts'
 import { presentAgent } from '../present.ts'
@@ -30,7 +30,7 @@ import {
 } from '../steps/store-agent.ts'
 import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'leaseMs'> & { audit: AuditAgent }
 
 const agentCursor = timeAndId(agentId)
 
@@ -85,7 +85,7 @@ async function create(input: HandlerInput<typeof agentRoutes.create>, deps: Depe
     await checkFolder(db, caller, { agent, folderId: agent.defaultFolderId, workspace })
   if (agent.defaultRepoId !== null) await checkDefaultRepo(db, caller, { agent, repoId: agent.defaultRepoId })
   await refusingTakenHandle(() => insertAgent(db, agent))
-  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  const audit = await deps.audit(db, { agent, workspace }, world.now())
   return answer(201, { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit })
 }
 
@@ -157,7 +157,7 @@ async function update(input: Update, deps: Dependencies) {
 
 async function withAudit({ db, caller, world }: Update, agent: AgentRow, deps: Dependencies) {
   const workspace = await workspaceOf(db, caller)
-  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  const audit = await deps.audit(db, { agent, workspace }, world.now())
   return { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit }
 }
 

@@ -14,10 +14,10 @@ import { changedKeys, withConfig } from '../rules.ts'
 import type { AgentRow } from '../store.ts'
 import { mayChangeItself } from '../trust-rules.ts'
 import { changedLists, missingRule } from '../permission-rules.ts'
-import { auditAgent } from '../steps/own/doctor-facts.ts'
+import type { AuditAgent } from '../audit.ts'
 import { checkRules, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'leaseMs'> & { audit: AuditAgent }
 
 export function agentConfigHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(agentConfigRoutes, {
@@ -67,7 +67,7 @@ async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>
   const { agent, revision } =
     keys.length === 0 ? { agent: before, revision: null } : await storeAgent(db, { before, after, caller, world })
   const workspace = await workspaceOf(db, caller)
-  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  const audit = await deps.audit(db, { agent, workspace }, world.now())
   return { ...presentSettings(agent), revision: revision && presentRevision(revision), audit }
 }
 

@@ -15,17 +15,17 @@ import { closeBySystem } from '../../questions/steps/answer.ts'
 import { listOpenQuestions } from '../../questions/store.ts'
 import { isBeingUnassigned } from '../../tasks/unassignment-store.ts'
 import type { WorkspaceRow } from '../../workspaces/store.ts'
-import { auditAgent } from '../steps/own/doctor-facts.ts'
+import type { AuditAgent } from '../audit.ts'
 import { changeableAgent, lookUpAgent, unknownAgent } from '../lookup.ts'
 import { presentAgent } from '../present.ts'
-import { acceptAgent } from '../steps/own/accept.ts'
+import { acceptAgent } from '../steps/accept.ts'
 import { copyOf, mayUseFolder, ownsOrAdministersAgent } from '../rules.ts'
 import { insertAgent, type AgentRow } from '../store.ts'
 import { needsWordOf } from '../trust-rules.ts'
 import { cancelWaiting, runsOfAgent } from '../steps/own/waiting-runs.ts'
 import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'leaseMs'> & { audit: AuditAgent }
 
 type Routes = typeof agentLifecycleRoutes
 
@@ -142,7 +142,7 @@ async function clone(input: HandlerInput<Routes['clone']>, deps: Dependencies) {
   agent.defaultFolderId = await folderFor(db, { agent, caller, workspace })
   agent.handle = await chooseHandle(db, agent)
   await refusingTakenHandle(() => insertAgent(db, agent))
-  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  const audit = await deps.audit(db, { agent, workspace }, world.now())
   return answer(201, { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit })
 }
 

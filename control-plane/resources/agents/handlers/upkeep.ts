@@ -4,19 +4,19 @@ import { implement, type HandlerInput, type ImplementedRoute } from '../../../ht
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { forgetSessions } from '../../runs/steps/forget-sessions.ts'
-import { auditAgent } from '../steps/own/doctor-facts.ts'
+import type { AuditAgent } from '../audit.ts'
 import { insertHistory } from '../own/history-store.ts'
 import { changeableAgent, readableAgent } from '../lookup.ts'
 import { authorRefOf, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'services' | 'cloud' | 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'leaseMs'> & { audit: AuditAgent }
 
 export function agentUpkeepHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(agentUpkeepRoutes, {
     async audit({ db, caller, params, world }) {
       const agent = await readableAgent(db, caller, params.agentId)
       const workspace = await workspaceOf(db, caller)
-      return { agentId: agent.id, audit: await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() }) }
+      return { agentId: agent.id, audit: await deps.audit(db, { agent, workspace }, world.now()) }
     },
 
     sessionsReset: resetSessions,

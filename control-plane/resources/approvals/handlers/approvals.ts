@@ -13,9 +13,8 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { withWorkflowSteps } from '../../runs/steps/workflow-step.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
-import { endRejectedCommand } from '../../workflows/steps/command-rejected.ts'
 import { recordResolved, wakeAsker } from '../steps/close.ts'
-import { approvalEffects } from './on-resolve.ts'
+import type { ResolutionEffects } from '../resolution-effects.ts'
 import { stagedFilesOf } from '../../skills/steps/staged-files.ts'
 import { includedIn } from '../steps/include.ts'
 import { pageFrom } from '../../../http/page-from.ts'
@@ -41,8 +40,12 @@ const mayAnswer = (approval: ApprovalRow, caller: Caller, now: number): boolean 
   caller.kind === 'person' && resolveRefusal(approval, caller, now) === null
 
 /** `routes`: every route of the API with its handler; approving a platform change calls one of them. */
-export function approvalHandlers(deps: Dependencies, routes: () => readonly ImplementedRoute[]) {
-  const acting = () => ({ routes: routes(), catalog: deps.catalog })
+export function approvalHandlers(
+  deps: Dependencies,
+  effects: ResolutionEffects,
+  routes: () => readonly ImplementedRoute[],
+) {
+  const acting = () => ({ routes: routes(), catalog: deps.catalog, effects })
   return implement(approvalRoutes, {
     list,
 
@@ -133,6 +136,7 @@ async function filterOf({ db, caller, query }: List): Promise<Omit<ApprovalFilte
 }
 
 interface Decision {
+  effects: ResolutionEffects
   routes: readonly ImplementedRoute[]
   catalog: ModelCatalog
   outcome: 'approve' | 'reject'
@@ -145,7 +149,7 @@ type ResolveInput = Omit<HandlerInput<typeof approvalRoutes.reject>, 'caller'> &
  * Closes the approval first, so that only one of two simultaneous resolutions has an effect. A refused effect opens it
  * again.
  */
-async function resolve(input: ResolveInput, { outcome, appliedScope, ...acting }: Decision) {
+async function resolve(input: ResolveInput, { outcome, appliedScope, effects, ...acting }: Decision) {
   const { db, caller, params, body, world } = input
   const approval = await visibleApproval(db, caller, params.approvalId)
   const refusal = resolveRefusal(approval, caller, world.now())
@@ -159,10 +163,10 @@ async function resolve(input: ResolveInput, { outcome, appliedScope, ...acting }
     return fail(now?.status === 'resolved' ? 'approval_resolved' : 'transient_conflict')
   }
   await recordResolved(db, approval, { ...resolution, world })
-  const effect = approvalEffects[approval.trigger]
+  const effect = effects.byTrigger[approval.trigger]
   const resolved = { approval, person: caller, reason, scope, request: input, ...acting }
   await (outcome === 'approve' ? effect?.onApprove?.(resolved) : effect?.onReject?.(resolved))
-  const isRejectedGate = outcome === 'reject' && (await endRejectedCommand(db, approval.runId, world.now()))
+  const isRejectedGate = outcome === 'reject' && (await effects.endStepOf(resolved))
   if (!isRejectedGate)
     await wakeAsker(db, approval, { outcome, reason, by: { id: caller.personRef, name: caller.name }, world })
   return shown(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)

@@ -1,16 +1,20 @@
+import type { PersonUuid, WorkspaceUuid } from '../../../../shared/lib/ids.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Tx } from '../../../db/open.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import { memberRoutes, type Member } from '../../../../shared/api/members.ts'
 import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import { forgetConnectionsOf } from '../../connections/steps/change.ts'
-import { removeDevice } from '../../devices/steps/remove.ts'
-import { listDevicesOfUser } from '../../devices/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { namedWorkspace } from '../../workspaces/lookup.ts'
-import { endCauses } from '../steps/end-causes.ts'
 import { listMembers, removeMember, revokeLoginTokensOf, type MemberRow } from '../store.ts'
 
-export function memberHandlers(): ImplementedRoute[] {
+/** What goes on in the name of a member, which ends when they leave; a member knows none of it (`resources/departures`). */
+interface Departure {
+  endWorkOf(tx: Tx, member: { workspaceId: WorkspaceUuid; personUuid: PersonUuid }, world: World): Promise<void>
+}
+
+export function memberHandlers(departure: Departure): ImplementedRoute[] {
   return implement(memberRoutes, {
     async list({ db, caller }) {
       return wholeList((await listMembers(db, caller.workspaceId)).map(presentMember))
@@ -22,7 +26,7 @@ export function memberHandlers(): ImplementedRoute[] {
       return hasRole(caller, 'admin') ? { ...members, invites: [] } : members
     },
 
-    leave,
+    leave: (input) => leave(input, departure),
 
     invite: unavailable,
     changeRole: unavailable,
@@ -35,14 +39,11 @@ function presentMember({ publicId, name, email, role }: MemberRow): Member {
   return { userId: publicId, name, email, role }
 }
 
-async function leave({ db, caller, params, world }: HandlerInput<typeof memberRoutes.leave>) {
+async function leave({ db, caller, params, world }: HandlerInput<typeof memberRoutes.leave>, { endWorkOf }: Departure) {
   const workspace = await namedWorkspace(db, caller, params.workspaceId)
   if (caller.role === 'owner') fail('http_exception', { message: 'The owner cannot leave the workspace.' })
   const member = { workspaceId: workspace.id, personUuid: caller.personUuid }
-  for (const device of await listDevicesOfUser(db, member.workspaceId, member.personUuid))
-    await removeDevice(db, device, world)
-  await endCauses(db, member, world)
-  await forgetConnectionsOf(db, member, world.now())
+  await endWorkOf(db, member, world)
   await revokeLoginTokensOf(db, member, world.now())
   await removeMember(db, member)
   return { workspaceId: workspace.id, left: true as const }

@@ -7,12 +7,11 @@ import { JsonText } from '../../../http/json-text.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
+import type { WorkspaceContent } from '../content.ts'
 import { findCompany, replaceCompany } from '../company-store.ts'
-import { WorkspaceExports } from './export.ts'
 import { namedWorkspace } from '../lookup.ts'
 import { presentWorkspace } from '../own/present.ts'
 import { removeWorkspace } from './remove.ts'
-import { resumeWorkflows } from '../../workflows/steps/resume.ts'
 import { isHalted } from '../rules.ts'
 import { replaceWorkspace, type WorkspaceRow } from '../store.ts'
 import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
@@ -21,18 +20,18 @@ type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
 
 type Routes = typeof workspaceActionRoutes
 
-export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] {
-  const exports = new WorkspaceExports()
+export function workspaceActionHandlers(deps: Dependencies, content: WorkspaceContent): ImplementedRoute[] {
+  const halting = { ...deps, resumed: content.resumed }
   return implement(workspaceActionRoutes, {
-    pauseAgents: (input) => change(input, deps, { agentsPaused: true }),
-    resumeAgents: (input) => change(input, deps, { agentsPaused: false }),
-    archive: (input) => change(input, deps, { status: 'archived' }),
+    pauseAgents: (input) => change(input, halting, { agentsPaused: true }),
+    resumeAgents: (input) => change(input, halting, { agentsPaused: false }),
+    archive: (input) => change(input, halting, { status: 'archived' }),
 
     async export({ db, caller, params, world }) {
       const { id } = await namedWorkspace(db, caller, params.workspaceId)
       return new JsonText(
         'manifest',
-        exports.write(db as Knex, id, () => world.now()),
+        content.write(db as Knex, id, () => world.now()),
         async (reader) => {
           if (reader.kind !== 'person' || !hasRole(reader, 'admin')) fail('http_exception')
           await namedWorkspace(db, reader, id)
@@ -73,7 +72,7 @@ export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] 
 /** Changes the workspace as a whole; repeating a change does nothing. */
 async function change(
   { db, caller, params, world }: HandlerInput<Routes['pauseAgents' | 'resumeAgents' | 'archive']>,
-  deps: Dependencies,
+  deps: Dependencies & Pick<WorkspaceContent, 'resumed'>,
   to: Partial<Pick<WorkspaceRow, 'agentsPaused' | 'status'>>,
 ) {
   const before = await namedWorkspace(db, caller, params.workspaceId)
@@ -98,7 +97,7 @@ async function change(
       { world, leaseMs: deps.leaseMs },
     )
   }
-  if (isHalted(before) && !isHalted(after)) await resumeWorkflows(db, after.id, now)
+  if (isHalted(before) && !isHalted(after)) await deps.resumed(db, after.id, now)
   return presentWorkspace(after)
 }
 

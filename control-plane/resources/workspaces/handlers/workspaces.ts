@@ -10,20 +10,9 @@ import { failElsewhere, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { viewerOfAgents } from '../../agents/rules.ts'
-import { countAgents } from '../../agents/store.ts'
-import { reviewWorkspaceBudget } from '../../approvals/steps/budget-hold.ts'
-import { fileViewerOf } from '../../files/rules.ts'
-import { workViewerOf } from '../../projects/work-visibility.ts'
-import { countFiles } from '../../files/store.ts'
-import { countPages } from '../../wiki/store.ts'
-import { countLearnings } from '../../learnings/store.ts'
 import { findRole } from '../../members/store.ts'
-import { projectViewerOf } from '../../projects/rules.ts'
-import { countProjects } from '../../projects/store.ts'
-import { countTasks } from '../../tasks/list-store.ts'
-import { countWorkflows } from '../../workflows/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
+import type { WorkspaceContent } from '../content.ts'
 import { makeWorkspace } from '../steps/make.ts'
 import { namedWorkspace, ownWorkspace } from '../lookup.ts'
 import { presentMembership, presentWorkspace } from '../own/present.ts'
@@ -34,7 +23,7 @@ import { withoutUndefined } from '../../../../shared/lib/without-undefined.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
 
-export function workspaceHandlers(deps: Dependencies): ImplementedRoute[] {
+export function workspaceHandlers(deps: Dependencies, content: WorkspaceContent): ImplementedRoute[] {
   return implement(workspaceRoutes, {
     async current({ db, caller }) {
       return presentWorkspace(await ownWorkspace(db, caller))
@@ -47,22 +36,9 @@ export function workspaceHandlers(deps: Dependencies): ImplementedRoute[] {
       return presentWorkspace(await namedWorkspace(db, caller, params.workspaceId))
     },
 
-    update: (input) => update(input, deps),
+    update: (input) => update(input, deps, content),
 
-    async stats({ db, caller }) {
-      const { workspaceId } = caller
-      const agents = await countAgents(db, workspaceId, viewerOfAgents(caller))
-      const projects = await countProjects(db, workspaceId, projectViewerOf(caller))
-      const tasks = await countTasks(db, workspaceId, projectViewerOf(caller))
-      const workflows = await countWorkflows(db, workspaceId)
-      const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
-      const wikiPages = await countPages(db, { workspaceId })
-      const learnings = await countLearnings(db, {
-        workspaceId,
-        ...withoutUndefined({ visibleTo: workViewerOf(caller) }),
-      })
-      return { agents, tasks, projects, workflows, files, fileBytes, wikiPages, learnings }
-    },
+    stats: ({ db, caller }) => content.count(db, caller),
 
     async userList({ db, caller }) {
       return wholeList((await listMemberships(db, caller.personUuid)).map(presentMembership))
@@ -120,6 +96,7 @@ async function belongsTo(db: Db, caller: Caller, workspace: WorkspaceRow): Promi
 async function update(
   { db, caller, world, params, body }: HandlerInput<typeof workspaceRoutes.update>,
   { leaseMs }: Dependencies,
+  { budgetChanged }: WorkspaceContent,
 ) {
   const before = await namedWorkspace(db, caller, params.workspaceId)
   const at = world.now()
@@ -130,7 +107,7 @@ async function update(
   const after = changedRow(before, changesOf(before, body), at)
   await replaceWorkspace(db, before, after)
   if (before.cloudEnabled && !after.cloudEnabled) await cancelCloudRuns(db, after.id, { world, leaseMs })
-  if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await reviewWorkspaceBudget(db, after, world)
+  if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await budgetChanged(db, after, world)
   return presentWorkspace(after)
 }
 

@@ -4,6 +4,9 @@ import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRuns } from '../../../run/endings/cancel-runs.ts'
 import { pauseAutomationsOf } from '../../automations/store.ts'
+import { forgetConnectionsOf } from '../../connections/steps/change.ts'
+import { removeDevice } from '../../devices/steps/remove.ts'
+import { listDevicesOfUser } from '../../devices/store.ts'
 import { countLiveCausedBy } from '../../runs/live-store.ts'
 import { requestWorkflowCancel } from '../../workflows/cancel.ts'
 import { listOpenWorkflowRunsCausedBy } from '../../workflows/run-store.ts'
@@ -39,6 +42,14 @@ export async function endCauses(
     await cancelRuns(db, { ...runs, workspaceId }, { world, leaseMs: linkLimits.leaseMs })
   const count = [...live.values()].reduce((sum, one) => sum + one, 0)
   return { runs: count, workflowRuns, automations: await pauseAutomationsOf(db, of, world.now()) }
+}
+
+/** Ends all that goes on in the name of a member who leaves: their devices, runs and automations, and what they are connected to. */
+export async function endWorkOf(tx: Tx, member: Required<CausedBy>, world: World): Promise<void> {
+  for (const device of await listDevicesOfUser(tx, member.workspaceId, member.personUuid))
+    await removeDevice(tx, device, world)
+  await endCauses(tx, member, world)
+  await forgetConnectionsOf(tx, member, world.now())
 }
 
 async function cancelWorkflowsOf(db: Db, of: CausedBy, at: number): Promise<number> {

@@ -1,52 +1,32 @@
 import { idFrom } from '../../../../shared/lib/ids.ts'
 import { fail } from '../../../../shared/api/errors.ts'
-import type { ApprovalScope, ApprovalTrigger } from '../../../../shared/api/approval-words.ts'
-import type { ModelCatalog } from '../../../catalog/catalog.ts'
-import type { PersonCaller } from '../../../http/callers.ts'
-import type { ImplementedRoute } from '../../../http/implement.ts'
 import { hashAgentMd } from '../../agents/agent-md.ts'
 import { findAgent } from '../../agents/store.ts'
 import { mostRules, withoutRules, withRules } from '../../agents/permission-rules.ts'
 import { storeAgent } from '../../agents/steps/store-agent.ts'
 import { acceptLearning, rejectLearning } from '../../learnings/steps/review.ts'
-import { approveChange, dropChange, type ApprovingRequest } from '../../platform-changes/steps/replay.ts'
-import { allowRulesOf } from '../rules.ts'
-import type { ApprovalRow } from '../store.ts'
+import { approveChange, dropChange } from '../../platform-changes/steps/replay.ts'
+import { endRejectedCommand } from '../../workflows/steps/command-rejected.ts'
+import type { ResolutionEffects, ResolvedApproval } from '../../approvals/resolution-effects.ts'
+import { allowRulesOf } from '../../approvals/rules.ts'
 
-/**
- * Further effects of resolving an approval, by its trigger, in the same transaction. A refusal (`fail`) leaves the
- * approval open. A trigger without an entry only lets its run go on.
- */
-export interface ApprovalEffect {
-  onApprove?(resolved: ResolvedApproval): Promise<void>
-  onReject?(resolved: ResolvedApproval): Promise<void>
-}
-
-export interface ResolvedApproval {
-  approval: ApprovalRow
-  person: PersonCaller
-  reason: string | null
-  /** Set for an approved `tool_permission`. */
-  scope: ApprovalScope | null
-  request: ApprovingRequest
-  /** Every route of the API with its handler. */
-  routes: readonly ImplementedRoute[]
-  catalog: ModelCatalog
-}
-
-export const approvalEffects: Readonly<Partial<Record<ApprovalTrigger, ApprovalEffect>>> = {
-  tool_permission: { onApprove: allowFromNowOn },
-  instruction_publish: { onApprove: publishInstructions },
-  learning_review: {
-    onApprove: ({ approval, person, request: { db, world }, catalog }) =>
-      acceptLearning(db, { approvalId: approval.id, world, person, catalog }),
-    onReject: ({ approval, reason, request: { db, world } }) =>
-      rejectLearning(db, { approvalId: approval.id, world, note: reason }),
+/** Gives the effects of a resolution to the handlers of approvals (`routes.ts`). */
+export const resolutionEffects: ResolutionEffects = {
+  byTrigger: {
+    tool_permission: { onApprove: allowFromNowOn },
+    instruction_publish: { onApprove: publishInstructions },
+    learning_review: {
+      onApprove: ({ approval, person, request: { db, world }, catalog }) =>
+        acceptLearning(db, { approvalId: approval.id, world, person, catalog }),
+      onReject: ({ approval, reason, request: { db, world } }) =>
+        rejectLearning(db, { approvalId: approval.id, world, note: reason }),
+    },
+    platform_change: {
+      onApprove: ({ approval, person, request, routes }) => approveChange(request, approval, { person, routes }),
+      onReject: ({ approval, request }) => dropChange(request.db, approval.id),
+    },
   },
-  platform_change: {
-    onApprove: ({ approval, person, request, routes }) => approveChange(request, approval, { person, routes }),
-    onReject: ({ approval, request }) => dropChange(request.db, approval.id),
-  },
+  endStepOf: ({ approval, request: { db, world } }) => endRejectedCommand(db, approval.runId, world.now()),
 }
 
 /** `always`: a rule allows the call from now on, written like any change of the agent's settings. */

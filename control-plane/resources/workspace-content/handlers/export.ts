@@ -23,7 +23,7 @@ import { countPages, listPages, type WikiPageRow } from '../../wiki/store.ts'
 import { countWorkflows, listWorkflows } from '../../workflows/store.ts'
 import { connectionSection, pluginSection, skillSection } from './manifest-carried.ts'
 import { fileSection, headingOf, headOf, longestInstructions, pageSection, Sections, type Names } from './manifest.ts'
-import { findWorkspace } from '../store.ts'
+import { findWorkspace } from '../../workspaces/store.ts'
 
 const pageSize = 200
 /** Exports at once of one replica: each has a connection of its own. */

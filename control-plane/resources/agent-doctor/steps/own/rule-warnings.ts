@@ -2,8 +2,8 @@ import type { AgentWarning } from '../../../../../shared/api/agents.ts'
 import { readRule, ruleText } from '../../../../../shared/permissions/rule.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../../../../shared/runs/harnesses.ts'
 import type { ToolRule } from '../../../../../shared/runs/spec.ts'
-import { namesKnownTool, permissionLists, probableTool } from '../../permission-rules.ts'
-import type { AgentRow } from '../../store.ts'
+import { namesKnownTool, permissionLists, probableTool } from '../../../agents/permission-rules.ts'
+import type { AgentRow } from '../../../agents/store.ts'
 
 // Findings of the agent doctor about rules that do not do what they seem to say.
 

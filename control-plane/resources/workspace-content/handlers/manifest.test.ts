@@ -2,7 +2,7 @@ import { idFrom } from '../../../../shared/lib/ids.ts'
 import { expect, test } from 'vitest'
 import { agentRow } from '../../../../test/store/seed.ts'
 import { pageRow } from '../../../../test/store/wiki-rows.ts'
-import type { WorkspaceRow } from '../store.ts'
+import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { headingOf, headOf, pageSection, Sections } from './manifest.ts'
 
 const workspace = {

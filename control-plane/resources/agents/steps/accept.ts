@@ -1,8 +1,8 @@
-import type { World } from '../../../../../shared/lib/world.ts'
-import type { Db } from '../../../../db/open.ts'
-import type { Caller } from '../../../../http/callers.ts'
-import { replaceAgent, type AgentRow } from '../../store.ts'
-import { reconsiderWaiting } from './waiting-runs.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { replaceAgent, type AgentRow } from '../store.ts'
+import { reconsiderWaiting } from './own/waiting-runs.ts'
 
 /**
  * An agent that was given away runs on its new owner's devices once they agree: explicitly, or by their first start or

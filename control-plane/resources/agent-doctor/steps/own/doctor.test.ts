@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { loadCatalog } from '../../../../catalog/catalog.ts'
 import { diagnose, type DoctorDevice, type DoctorFacts } from './doctor.ts'
 import type { HarnessState } from '../../../devices/readiness.ts'
-import type { AgentRow } from '../../store.ts'
+import type { AgentRow } from '../../../agents/store.ts'
 
 const healthyAgent = {
   environment: 'device',

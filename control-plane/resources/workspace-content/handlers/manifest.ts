@@ -7,7 +7,7 @@ import type { TaskRow } from '../../tasks/store.ts'
 import type { McpServerRow } from '../../mcp-servers/store.ts'
 import type { WikiPageRow } from '../../wiki/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
-import type { WorkspaceRow } from '../store.ts'
+import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { mcpServerSection } from './manifest-carried.ts'
 import { facts, fence, section, span } from './manifest-text.ts'
 

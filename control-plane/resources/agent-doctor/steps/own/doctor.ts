@@ -13,7 +13,7 @@ import {
 import { forbidsSomething, ruleWarnings } from './rule-warnings.ts'
 import { isReady, repeatAdvice } from '../../../devices/readiness.ts'
 import type { LivenessStatus } from '../../../devices/rules.ts'
-import type { AgentRow } from '../../store.ts'
+import type { AgentRow } from '../../../agents/store.ts'
 
 // The agent doctor checks an agent's setup for what would keep its runs from working. It only warns.
 

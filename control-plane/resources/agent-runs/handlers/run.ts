@@ -21,9 +21,9 @@ import type { TaskRow } from '../../tasks/store.ts'
 import { addOutputSchemas } from '../../runs/steps/add-schemas.ts'
 import { checkSchemas } from '../../runs/output-schemas.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../../run/wakes/key-store.ts'
-import { acceptAgent } from '../steps/own/accept.ts'
-import { lookUpAgent, unknownAgent } from '../lookup.ts'
-import type { AgentRow } from '../store.ts'
+import { acceptAgent } from '../../agents/steps/accept.ts'
+import { lookUpAgent, unknownAgent } from '../../agents/lookup.ts'
+import type { AgentRow } from '../../agents/store.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'catalog' | 'costly' | 'wakeContext'>
 
