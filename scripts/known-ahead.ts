@@ -21,7 +21,7 @@ export const knownAhead: KnownAhead = {
     approvals: 'a run is shown with the approvals that hold it',
     quotas: 'placement reads limits of accounts and live runs by one statement',
     sandboxes: 'a run is shown with its sandbox and what that one asked of the network',
-    tasks: 'runs are listed by their task, and one that is retried is shown with it',
+    tasks: 'runs are listed by their task, and a retry works on it',
     files: 'a prompt is shown without the files that the caller does not see',
     conversations: 'a message that steers a run is shown with its speaker and its attachments',
   },
