@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hasOnlyLoopback } from './sandbox-acts.ts'
+import { hasOnlyLoopback, isGvisor } from './sandbox-acts.ts'
 
 const head = 'Inter-|   Receive                |  Transmit\n face |bytes    packets errs drop|bytes    packets\n'
 
@@ -15,4 +15,16 @@ test.each([
   ['', false],
 ])('a network of loopback alone is told by what the system lists (%#)', (interfaces, only) => {
   expect(hasOnlyLoopback(interfaces)).toBe(only)
+})
+
+test.each([
+  ['Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n', true],
+  ['Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016\n', true],
+  [
+    'Linux version 6.1.0-13-amd64 (debian-kernel@lists.debian.org) #1 SMP PREEMPT_DYNAMIC Debian 6.1.55-1 (2023-09-29)\n',
+    false,
+  ],
+  ['', false],
+])('the devices of gVisor are told from those that an engine hands in by what its kernel says (%#)', (version, is) => {
+  expect(isGvisor(version)).toBe(is)
 })

@@ -193,15 +193,22 @@ function ancestors(pid: number): number[] {
 }
 
 const deviceNames = ['mem', 'kmsg', 'kvm', 'port', 'mapper/control']
-/** gVisor has its own ones of these, which all may open. They are of no use to those who can never have a capability. */
+/**
+ * gVisor has its own ones of these, which all may open, and which are of no use to those who can never have a capability. Under
+ * another kernel somebody handed them in.
+ */
 const ofCapable = ['fuse', 'net/tun']
+
+/** What the kernel of gVisor says of itself in `/proc/version`: always the same, and its name in newer releases. */
+export const isGvisor = (version: string): boolean => /gvisor| #1 SMP Sun Jan 10 15:06:54 PST 2016\s*$/i.test(version)
 
 function openDevice(): Attempt {
   const disks = readdirSync('/dev').filter(
     (name) => statSync(join('/dev', name), { throwIfNoEntry: false })?.isBlockDevice() === true,
   )
+  const areHarmless = capabilities('CapBnd') === 'none' && isGvisor(readFileSync('/proc/version', 'utf8'))
   return firstOpen(
-    [...deviceNames, ...(capabilities('CapBnd') === 'none' ? [] : ofCapable), ...disks].map((name) =>
+    [...deviceNames, ...(areHarmless ? [] : ofCapable), ...disks].map((name) =>
       attempt(`/dev/${name}`, () => closeSync(openSync(`/dev/${name}`, constants.O_RDONLY | constants.O_NONBLOCK))),
     ),
   )
