@@ -39,11 +39,11 @@ function presentMember({ publicId, name, email, role }: MemberRow): Member {
   return { userId: publicId, name, email, role }
 }
 
-async function leave({ db, caller, params, world }: HandlerInput<typeof memberRoutes.leave>, { endWorkOf }: Departure) {
+async function leave({ db, caller, params, world }: HandlerInput<typeof memberRoutes.leave>, departure: Departure) {
   const workspace = await namedWorkspace(db, caller, params.workspaceId)
   if (caller.role === 'owner') fail('http_exception', { message: 'The owner cannot leave the workspace.' })
   const member = { workspaceId: workspace.id, personUuid: caller.personUuid }
-  await endWorkOf(db, member, world)
+  await departure.endWorkOf(db, member, world)
   await revokeLoginTokensOf(db, member, world.now())
   await removeMember(db, member)
   return { workspaceId: workspace.id, left: true as const }

@@ -21,7 +21,7 @@ type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
 type Routes = typeof workspaceActionRoutes
 
 export function workspaceActionHandlers(deps: Dependencies, content: WorkspaceContent): ImplementedRoute[] {
-  const halting = { ...deps, resumed: content.resumed }
+  const halting = { ...deps, content }
   return implement(workspaceActionRoutes, {
     pauseAgents: (input) => change(input, halting, { agentsPaused: true }),
     resumeAgents: (input) => change(input, halting, { agentsPaused: false }),
@@ -72,7 +72,7 @@ export function workspaceActionHandlers(deps: Dependencies, content: WorkspaceCo
 /** Changes the workspace as a whole; repeating a change does nothing. */
 async function change(
   { db, caller, params, world }: HandlerInput<Routes['pauseAgents' | 'resumeAgents' | 'archive']>,
-  deps: Dependencies & Pick<WorkspaceContent, 'resumed'>,
+  deps: Dependencies & { content: WorkspaceContent },
   to: Partial<Pick<WorkspaceRow, 'agentsPaused' | 'status'>>,
 ) {
   const before = await namedWorkspace(db, caller, params.workspaceId)
@@ -97,7 +97,7 @@ async function change(
       { world, leaseMs: deps.leaseMs },
     )
   }
-  if (isHalted(before) && !isHalted(after)) await deps.resumed(db, after.id, now)
+  if (isHalted(before) && !isHalted(after)) await deps.content.resumed(db, after.id, now)
   return presentWorkspace(after)
 }
 

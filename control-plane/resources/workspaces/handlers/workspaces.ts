@@ -96,7 +96,7 @@ async function belongsTo(db: Db, caller: Caller, workspace: WorkspaceRow): Promi
 async function update(
   { db, caller, world, params, body }: HandlerInput<typeof workspaceRoutes.update>,
   { leaseMs }: Dependencies,
-  { budgetChanged }: WorkspaceContent,
+  content: WorkspaceContent,
 ) {
   const before = await namedWorkspace(db, caller, params.workspaceId)
   const at = world.now()
@@ -107,7 +107,7 @@ async function update(
   const after = changedRow(before, changesOf(before, body), at)
   await replaceWorkspace(db, before, after)
   if (before.cloudEnabled && !after.cloudEnabled) await cancelCloudRuns(db, after.id, { world, leaseMs })
-  if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await budgetChanged(db, after, world)
+  if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await content.budgetChanged(db, after, world)
   return presentWorkspace(after)
 }
 
