@@ -19,6 +19,7 @@ import { harnessFlood } from './harness-flood.ts'
 import { callCheck } from './call-check.ts'
 import { harnessMemory } from './harness-memory.ts'
 import { heartbeats } from './heartbeats.ts'
+import { hostStart } from './host-start.ts'
 import { ingest } from './ingest.ts'
 import { lists } from './lists.ts'
 import type { Result } from './measure.ts'
@@ -66,6 +67,7 @@ const benches: readonly Bench[] = [
   repoInstall,
   changeSets,
   ptyCapture,
+  hostStart,
   harness,
   harnessMemory,
   callCheck,
