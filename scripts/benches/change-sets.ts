@@ -28,7 +28,8 @@ export const changeSets: Bench = {
 async function measure(context: Context, files: number): Promise<Result[]> {
   const folder = makeRepository(join(context.scratch, `repo-${files}`), files)
   const runId = `run_${String(files).padStart(16, '0')}`
-  const storeDir = join(context.scratch, 'runs', runId, 'change-set')
+  // A repository that lies in the state folder of the device is refused.
+  const storeDir = join(context.scratch, `state-${files}`, 'runs', runId, 'change-set')
   const common = { unit: 'ms', rounds: context.rounds }
   const takeOne = async () => {
     const result = await takeBase({ folder, runId: idFrom(runId), storeDir, world: realWorld })
