@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import type { Bench } from './context.ts'
 import { atMost, compare, quantile } from './measure.ts'
 import { fileCame, startStandInStack } from './stand-in.ts'
+import { size } from './sizes.ts'
 
-const calls = 200
+const calls = size(200, 5)
 const allowedMs = 5
 
 /**

@@ -3,10 +3,11 @@ import { connectDevice, endRun, takeRun, type DeviceSocket } from './device-sock
 import { serverWithRuns } from './many-runs.ts'
 import { atMost, compare } from './measure.ts'
 import type { BenchServer } from './stack.ts'
+import { size } from './sizes.ts'
 
-const few = 1_000
-const many = 1_000_000
-const wakesPerRound = 60
+const few = size(1_000, 100)
+const many = size(1_000_000, 1000)
+const wakesPerRound = size(60, 2)
 
 /** From the wake's request to the lease that is held, on two servers in turn. */
 export const claims: Bench = {

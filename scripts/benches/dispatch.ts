@@ -7,6 +7,7 @@ import { connectDevice, endRun, type DeviceSocket } from './device-socket.ts'
 import { openGraphile, type Queue } from './graphile.ts'
 import { atLeast, atMost, compare, type Result } from './measure.ts'
 import { newDatabase, startServer, type BenchServer } from './stack.ts'
+import { size } from './sizes.ts'
 
 /**
  * From a wake to the device that is to run it, without the device's own work: one wake at a time, a thousand at once, and
@@ -35,8 +36,8 @@ export const dispatch: Bench = {
   },
 }
 
-const wakesPerRound = 40
-const runsAtOnce = 1_000
+const wakesPerRound = size(40, 2)
+const runsAtOnce = size(1_000, 20)
 /** As many as a device may have. */
 const perDevice = 10
 

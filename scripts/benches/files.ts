@@ -10,8 +10,9 @@ import { bornAt } from './many-runs.ts'
 import { atMost, compare, quantile, type Result } from './measure.ts'
 import { pageLatencies } from './page-latency.ts'
 import { startServer, type BenchServer } from './stack.ts'
+import { size } from './sizes.ts'
 
-const few = 10_000
+const few = size(10_000, 100)
 
 export const files: Bench = {
   name: 'files',
@@ -26,7 +27,7 @@ export const files: Bench = {
     } finally {
       await bucket.close()
     }
-    results.push(...(await listsOf(context, context.large ? 1_000_000 : 100_000)))
+    results.push(...(await listsOf(context, context.large ? 1_000_000 : size(100_000, 1_000))))
     return results
   },
 }

@@ -8,8 +8,9 @@ import { connectDevice, takeRun } from './device-socket.ts'
 import { atMost, compare } from './measure.ts'
 import { startPeer } from './peers.ts'
 import { startServer, type BenchServer } from './stack.ts'
+import { size } from './sizes.ts'
 
-const eventsPerRound = 100
+const eventsPerRound = size(100, 5)
 
 /** One event at a time, each sent once the one before it was seen. */
 export const follow: Bench = {

@@ -5,8 +5,9 @@ import { delay, waitFor } from '../../test/kit/programs.ts'
 import type { Bench } from './context.ts'
 import { atMost, compare, type Comparison } from './measure.ts'
 import { fileCame, memoryOf, pidOfRunHost, startStandInStack, type StandInStack } from './stand-in.ts'
+import { size } from './sizes.ts'
 
-const thousand = 1_000
+const thousand = size(1_000, 20)
 /** So many events at a time are printed as fast as they are read; then all of them must have reached the server. */
 const pauseAt = 10 * thousand
 const watched = [50 * thousand, 100 * thousand, 200 * thousand] as const

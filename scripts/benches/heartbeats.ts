@@ -4,9 +4,10 @@ import { connectDevice, takesRuns } from './device-socket.ts'
 import { atMost, compare } from './measure.ts'
 import { startPeer } from './peers.ts'
 import { startServer } from './stack.ts'
+import { size } from './sizes.ts'
 
-const devices = 50
-const perDevice = 100
+const devices = size(50, 3)
+const perDevice = size(100, 5)
 const beat = JSON.stringify({ type: 'heartbeat', claimState: takesRuns })
 
 /** Each device waits for the answer before its next heartbeat; what is counted is the server's processor time. */

@@ -1,6 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { runHostFile } from '../../shared/lib/program-file.ts'
 import { hostNodeFlags } from '../../device-manager/run-host/wire/node-flags.ts'
@@ -16,8 +16,10 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { waitFor } from '../../test/kit/programs.ts'
 import type { Bench, Context } from './context.ts'
 import { atMost, compare } from './measure.ts'
+import { processorMs } from './stack.ts'
+import { size } from './sizes.ts'
 
-const eachRound = 5
+const eachRound = size(5, 1)
 
 /**
  * A run host that does not stand by is started for a run that waits. Processor time of its process, since wall time says little while
@@ -80,7 +82,7 @@ async function startOne(
   const host = await waitFor(async () => openHost(record, own), `the host ${hostId} listens`, { everyMs: 5 })
   try {
     if (until === 'hello') {
-      const used = processorMs(child)
+      const used = processorMs(child.pid!)
       host.send({ type: 'discard' })
       return used
     }
@@ -89,7 +91,7 @@ async function startOne(
     await replies('prepared')
     host.send({ type: 'start', token: 'none', apiUrl: 'http://127.0.0.1:1', secrets: {} })
     await replies('started')
-    return processorMs(child)
+    return processorMs(child.pid!)
   } finally {
     await left
     rmSync(join(stateDir, 'runs'), { recursive: true, force: true })
@@ -157,22 +159,8 @@ async function bareNode(): Promise<number> {
   const child = spawn(process.execPath, ['-e', said], { stdio: ['ignore', 'pipe', 'inherit'] })
   const left = once(child, 'exit')
   await once(child.stdout, 'data')
-  const used = processorMs(child)
+  const used = processorMs(child.pid!)
   child.kill('SIGKILL')
   await left
   return used
-}
-
-/** Of all threads that live, by the clock of the scheduler: the times in `stat` go by steps of ten milliseconds. */
-function processorMs({ pid }: Pick<ChildProcess, 'pid'>): number {
-  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadMs(`/proc/${pid}/task/${thread}`), 0)
-}
-
-function threadMs(folder: string): number {
-  try {
-    return Number(readFileSync(join(folder, 'schedstat'), 'utf8').split(' ')[0]) / 1e6
-  } catch {
-    // It ended meanwhile.
-    return 0
-  }
 }

@@ -3,9 +3,10 @@ import type { Bench } from './context.ts'
 import { bornAt, serverWithRuns } from './many-runs.ts'
 import { atMost, compare, type Result } from './measure.ts'
 import { pageLatencies } from './page-latency.ts'
+import { size } from './sizes.ts'
 
-const few = 1_000
-const many = 1_000_000
+const few = size(1_000, 100)
+const many = size(1_000_000, 1000)
 
 /** Two servers, one with few runs and one with many, asked the same in turn. */
 export const lists: Bench = {

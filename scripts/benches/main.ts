@@ -85,7 +85,7 @@ const quietLoad = 2
 
 const say = (text: string) => void process.stderr.write(`${text}\n`)
 
-const usage = `usage: scripts/bench [--help] [--list] [--json] [--large] [--rounds 5] [${benches.map(({ name }) => name).join('] [')}]`
+const usage = `usage: scripts/bench [--help] [--list] [--json] [--large | --short] [--rounds 5] [${benches.map(({ name }) => name).join('] [')}]`
 
 /** Exits where they cannot be understood. */
 function readArguments() {
@@ -97,6 +97,7 @@ function readArguments() {
         json: { type: 'boolean', default: false },
         large: { type: 'boolean', default: false },
         list: { type: 'boolean', default: false },
+        short: { type: 'boolean', default: false },
         rounds: { type: 'string', default: '5' },
       },
     })
@@ -118,8 +119,8 @@ async function main(): Promise<number> {
     return 0
   }
   const unknown = positionals.filter((name) => benches.every((bench) => bench.name !== name))
-  const rounds = Number(flags.rounds)
-  if (unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
+  const rounds = flags.short ? 1 : Number(flags.rounds)
+  if (unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1 || (flags.short && flags.large)) {
     say(usage)
     return 2
   }

@@ -9,9 +9,10 @@ import { realWorld } from '../../shared/lib/world.ts'
 import type { McpServers } from '../../shared/runs/mcp-servers.ts'
 import type { Bench } from './context.ts'
 import { atMost, compare } from './measure.ts'
+import { size } from './sizes.ts'
 
-const calls = 300
-const streams = 50
+const calls = size(300, 5)
+const streams = size(50, 3)
 
 /** Through the door of a run, as a harness that keeps its connection, against the same server asked directly. */
 export const mcpDoor: Bench = {

@@ -14,6 +14,7 @@ import { Redactor } from '../../shared/lib/redact.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { Bench, Context } from './context.ts'
 import { atLeast, compare } from './measure.ts'
+import { size } from './sizes.ts'
 
 /**
  * A program floods its terminal with lines of text. Ours is what a run host does with them, in one process: read, take
@@ -48,7 +49,7 @@ export const ptyCapture: Bench = {
 
 const megabyte = 1_000_000
 /** Half of what a run may have unsent in its spool. */
-const lines = 400_000
+const lines = size(400_000, 4000)
 const line = 'The quick brown fox jumps over the lazy dog, and 0123456789 times more it does so.'
 /** A terminal turns each line end into two bytes. */
 const printedBytes = lines * (line.length + 2)

@@ -4,8 +4,9 @@ import type { Bench } from './context.ts'
 import { atMost, compare, type Result } from './measure.ts'
 import { startPeer } from './peers.ts'
 import { ask, startServer } from './stack.ts'
+import { size } from './sizes.ts'
 
-const requests = 4_000
+const requests = size(4_000, 100)
 const connections = 16
 
 /** Processor time of the server alone, so that the client's does not count. */

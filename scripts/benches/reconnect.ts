@@ -6,15 +6,16 @@ import { openLink } from './device-socket.ts'
 import { atMost, compare, quantile, statOf, type Result } from './measure.ts'
 import { startPeer } from './peers.ts'
 import { ask, enrol, startServer, type BenchServer } from './stack.ts'
+import { size } from './sizes.ts'
 
 /** Devices that connect at a time: without the jitter of real ones, so that the server is what is measured. */
-const width = 500
+const width = size(500, 20)
 
 export const reconnect: Bench = {
   name: 'reconnect',
   about: `devices that connect, ${width} at a time (1,000; 10,000 with --large), against bare WebSockets`,
   async run(context) {
-    const count = context.large ? 10_000 : 1_000
+    const count = context.large ? 10_000 : size(1_000, 40)
     const server = await startServer(context, { name: 'reconnect' })
     const peer = await startPeer('echo')
     context.say(`${count.toLocaleString('en')} devices are enrolled`)

@@ -8,8 +8,9 @@ import type { Bench } from './context.ts'
 import { atMost, compare } from './measure.ts'
 import { timed } from './file-calls.ts'
 import { startServer } from './stack.ts'
+import { size } from './sizes.ts'
 
-const count = 199
+const count = size(199, 9)
 const kilobytes = 4
 
 /** Each time the skill is another one, as it would be where it is new. */

@@ -5,6 +5,7 @@ import type { Bench, Context } from './context.ts'
 import { atMost, compare, type Result } from './measure.ts'
 import { createCloudAgent, engineFor, image, openCloud } from './sandbox-stage.ts'
 import { processFigures } from './stack.ts'
+import { size } from './sizes.ts'
 
 /** Cloud runs, each time against the engine alone: a sandbox is a container of the same image, and what it takes beside that is ours. */
 export const sandbox: Bench = {
@@ -25,7 +26,7 @@ export const sandbox: Bench = {
   },
 }
 
-const wakesPerRound = 3
+const wakesPerRound = size(3, 1)
 
 async function measureWake(
   context: Context,

@@ -9,10 +9,11 @@ import { indexSubject } from '../../control-plane/search/store.ts'
 import { seedWorkspace } from '../../test/store/seed.ts'
 import type { Bench } from './context.ts'
 import { atMost, compare, type Result } from './measure.ts'
+import { size } from './sizes.ts'
 
-const pages = 10_000
+const pages = size(10_000, 50)
 const chunksOfPage = 5
-const searches = 200
+const searches = size(200, 5)
 
 /** What people would have without our ranking: each chunk a row of the database's own index, ranked by its own function. */
 export const search: Bench = {

@@ -4,6 +4,7 @@ import type { Bench } from './context.ts'
 import { atMost, compare } from './measure.ts'
 import { startStandInStack, type StandInStack } from './stand-in.ts'
 import { openPipe, type Pipe } from './wake.ts'
+import { size } from './sizes.ts'
 
 /**
  * From the moment the wake's request is sent to the first instruction of a claude that has skills of the workspace and MCP servers behind doors,
@@ -47,7 +48,7 @@ export const skills: Bench = {
 
 const count = 20
 const servers = 3
-const perRound = 6
+const perRound = size(6, 1)
 
 /** Puts a program before the stand-in that says when it begins. */
 function tellStart(bin: string, pipe: string): void {

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { ThrowAwayPostgres } from '../postgres.ts'
+import { runHostFile } from '../../shared/lib/program-file.ts'
 import { placesIn } from '../../device-manager/setup/places.ts'
 import { hostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import type { EnrolReply } from '../../shared/device/control.ts'
@@ -135,7 +136,7 @@ export interface BenchDevice {
   program: Program
   publicId: string
   stateDir: string
-  /** Resolves when a run host stands by and has done what it does ahead of a run. */
+  /** Resolves when a run host stands by and has done what it does ahead of a run, and the device all that it does once for a release. */
   whenWarm(): Promise<void>
   /** Ends the daemon and the run host that stands by. */
   end(): Promise<void>
@@ -187,6 +188,11 @@ export async function startDevice(
     publicId: identity.publicId,
     stateDir,
     async whenWarm() {
+      if (existsSync(join(dist, runHostFile)))
+        await waitFor(
+          () => globSync(`${places.compileCache}/snapshots/run-host-*`).length > 0,
+          `${name} has a snapshot`,
+        )
       await waitFor(() => idleHosts().length === 1, `a run host of ${name} stands by`)
       // It compiles, and makes the wall of the run to come: both are done when it uses no processor any more.
       const used = () => JSON.stringify(idleHosts().map(({ pid }) => processFigures(pid).cpuMs))
@@ -211,5 +217,19 @@ export function processFigures(pid: number): { rssBytes: number; cpuMs: number |
     return { rssBytes, cpuMs: 10 * (Number(fields[11]) + Number(fields[12])) }
   } catch {
     return { rssBytes, cpuMs: null }
+  }
+}
+
+/** Processor time of all threads that live, by the clock of the scheduler: the times in `stat` go by steps of ten milliseconds. */
+export function processorMs(pid: number): number {
+  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadMs(`/proc/${pid}/task/${thread}`), 0)
+}
+
+function threadMs(folder: string): number {
+  try {
+    return Number(readFileSync(join(folder, 'schedstat'), 'utf8').split(' ')[0]) / 1e6
+  } catch {
+    // It ended meanwhile.
+    return 0
   }
 }

@@ -7,6 +7,7 @@ import { delay, waitFor } from '../../test/kit/programs.ts'
 import type { Bench, Context } from './context.ts'
 import { atMost, compare, type Result } from './measure.ts'
 import { processFigures, startDevice, startServer, type BenchDevice, type BenchServer } from './stack.ts'
+import { size } from './sizes.ts'
 
 /**
  * From the moment the wake's request is sent to the harness's first instruction, against node-pty spawning the same
@@ -30,7 +31,7 @@ export const wake: Bench = {
   },
 }
 
-const wakesPerRound = 6
+const wakesPerRound = size(6, 1)
 
 async function measureOn(
   context: Context,

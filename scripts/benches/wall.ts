@@ -6,6 +6,7 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { wallSpecOf } from '../../test/kit/wall.ts'
 import type { Bench } from './context.ts'
 import { compare, quantile, type Result } from './measure.ts'
+import { size } from './sizes.ts'
 
 /** From the launch to the exit of a program that does nothing, in a pty: through a wall that stands, and without one. */
 export const wall: Bench = {
@@ -54,7 +55,7 @@ export const wall: Bench = {
   },
 }
 
-const perRound = 20
+const perRound = size(20, 2)
 
 async function samples(standing: Wall | null): Promise<number[]> {
   const command = { file: '/bin/true', args: [], env: { PATH: '/usr/bin:/bin' }, cwd: '/' }

@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Bench } from './context.ts'
 import { atMost, compare } from './measure.ts'
+import { size } from './sizes.ts'
 import { startServer } from './stack.ts'
 
 const run = promisify(execFile)
-const files = 2_000
+const files = size(2_000, 20)
 
 /** Both are processes from their start to their end. */
 export const wikiIngest: Bench = {

@@ -3,12 +3,13 @@ import type { Context } from './context.ts'
 import { atMost, compare, quantile, type Result } from './measure.ts'
 import { lagResolutionMs, serverProbe } from './server-probe.ts'
 import { programOf, startSide, storeProgram, type On } from './workflow-stack.ts'
+import { size } from './sizes.ts'
 
 // How late the event loop of a server is while it takes programs as large as they may be, which workers check.
 
 const sourceChars = 200_000
 const checksAtOnce = 4
-const checksPerRound = 24
+const checksPerRound = size(24, 4)
 
 export async function lagOfChecks(context: Context, on: On): Promise<Result> {
   const probe = serverProbe(context, `checks-${on.name}`)

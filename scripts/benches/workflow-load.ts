@@ -4,6 +4,7 @@ import { serverProbe } from './server-probe.ts'
 import { lagOfChecks } from './workflow-checks.ts'
 import { besideHostile } from './workflow-hostile.ts'
 import { databases, parkFlows, runFlows, startSide, type On } from './workflow-stack.ts'
+import { size } from './sizes.ts'
 
 /** What workflows cost a server beside its other work: those that wait, checks of programs, and hostile ones. */
 export const workflowLoad: Bench = {
@@ -17,7 +18,7 @@ export const workflowLoad: Bench = {
   },
 }
 
-const parkedAtOnce = 1_000
+const parkedAtOnce = size(1_000, 20)
 /** Each takes half a minute. */
 const mostParkedRounds = 3
 const megabyte = 1024 * 1024

@@ -12,6 +12,7 @@ import {
   type On,
   type WorkflowStack,
 } from './workflow-stack.ts'
+import { size } from './sizes.ts'
 
 /** What a workflow costs above what it is made of: a step above the replay of its journal, a start above that of a run. */
 export const workflows: Bench = {
@@ -77,7 +78,7 @@ async function commitMs({ root }: WorkflowStack): Promise<number> {
   return performance.now() - start
 }
 
-const startsPerRound = 30
+const startsPerRound = size(30, 3)
 
 async function starts({ rounds }: Context, { on, stack }: { on: On; stack: WorkflowStack }): Promise<Result> {
   const { server, device, agentId } = stack
