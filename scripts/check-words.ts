@@ -67,8 +67,10 @@ const rules: Rule[] = [
     why: 'says that a handle is a transaction; whoever needs one takes Tx',
   },
   {
-    files: /^control-plane\/(?:run|link)\/.*\.ts$/,
-    except: /^control-plane\/run\/places\/|\.test\.ts$/,
+    files: /^control-plane\/.*\.ts$/,
+    // Sandboxes themselves, and whose machine a row of a device is.
+    except:
+      /^control-plane\/(?:run\/places|sandbox|resources\/sandboxes)\/|^control-plane\/(?:cloud|resources\/devices\/rules)\.ts$|\.test\.ts$/,
     pattern: askedPlace,
     why: 'asks which place a run has; RunPlace of control-plane/run/places answers what follows from it',
   },

@@ -9,6 +9,9 @@ export const devicePlace: RunPlace = {
   hasFolders: true,
   hasFallback: true,
   canGrow: false,
+  showsDevice: true,
+  cwd: 'home',
+  paidBy: 'subscription',
   exchangesFirstToken: false,
   whyNoCredentials: null,
   madeForRun: () => null,
@@ -27,5 +30,6 @@ export const devicePlace: RunPlace = {
   offeredSpec: (spec) => spec,
   secretsFor: (db, run, { vault }) => secretsForRun(db, run, vault),
   trusted: ({ runsBy, personUuid }, admins) => ({ isSandbox: false, runsBy, isOfAdmin: admins.has(personUuid) }),
+  findContainer: async () => null,
   howLost: async () => ({ exitReason: 'runner_lost', errorMessage: 'The device came back without this run.' }),
 }

@@ -1,4 +1,4 @@
-import type { AgentRef, DeviceRef, PersonUuid, SecretId } from '../../../shared/lib/ids.ts'
+import type { AgentRef, DeviceRef, PersonUuid, RunId, SecretId } from '../../../shared/lib/ids.ts'
 import type { GateReason } from '../../../shared/api/agent-runs.ts'
 import type { RunsBy } from '../../../shared/api/devices.ts'
 import type { World } from '../../../shared/lib/world.ts'
@@ -13,6 +13,7 @@ import type { LivenessStatus } from '../../resources/devices/rules.ts'
 import type { DeviceRow } from '../../resources/devices/store.ts'
 import type { AccountHolder, Quota } from '../../resources/quotas/rules.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
+import type { SandboxRow } from '../../resources/sandboxes/store.ts'
 import type { CloudSecret } from '../../resources/secrets/in-cloud.ts'
 import type { Person } from '../../trust/rules.ts'
 import type { Vault } from '../../vault/vault.ts'
@@ -20,7 +21,7 @@ import type { Vault } from '../../vault/vault.ts'
 /**
  * A place is where a run executes: a device of a person (`device.ts`) or a sandbox that is made for the run (`sandbox.ts`). All in which
  * the two differ, from the wake to the ending, is a member of this interface; `places.ts` finds the place of a run or of a row, and
- * nobody else asks which of them it is. How the API shows it is no matter of this.
+ * nobody else asks which of them it is.
  */
 export interface RunPlace {
   /** A run starts in a folder that somebody named. Where there are none, it gets a clone of its repository. */
@@ -31,6 +32,12 @@ export interface RunPlace {
   readonly canGrow: boolean
   /** The first token of its runner is good for its first link alone. */
   readonly exchangesFirstToken: boolean
+  /** A run there is shown with the device that executes it. */
+  readonly showsDevice: boolean
+  /** Where a run starts that has no folder and no repository, as the API calls it. */
+  readonly cwd: 'home' | 'sandbox-root'
+  /** Who pays for the models of a run whose agent has no key: the operator, or whoever is signed in at the harness there. */
+  readonly paidBy: 'credits' | 'subscription'
   /** The reason for which a run there is given no credentials over the link; null: it is given them. */
   readonly whyNoCredentials: string | null
 
@@ -61,6 +68,8 @@ export interface RunPlace {
 
   /** Returns whose work the device takes, as far as its row does not say it. */
   trusted(device: DeviceRow, admins: ReadonlySet<PersonUuid>): Pick<DeviceFacts, 'isSandbox' | 'runsBy' | 'isOfAdmin'>
+  /** Returns the container in which the run executes or executed; null: there is none. */
+  findContainer(db: Db, runId: RunId): Promise<SandboxRow | null>
   /** Returns how a run ended with which the place did not come back. */
   howLost(db: Db, device: DeviceRow): Promise<{ exitReason: ExitReason; errorMessage: string }>
 }

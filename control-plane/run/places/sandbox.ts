@@ -3,7 +3,7 @@ import { harnesses } from '../../../shared/runs/harnesses.ts'
 import { runLimits } from '../../../shared/device/limits.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { variablesInCloud } from '../../resources/connections/in-cloud.ts'
-import { findSandbox } from '../../resources/sandboxes/store.ts'
+import { findSandbox, findSandboxOfRun } from '../../resources/sandboxes/store.ts'
 import { listCloudSecrets, secretsForSandbox } from '../../resources/secrets/in-cloud.ts'
 import { brokeredSpec } from './model-access.ts'
 import {
@@ -22,6 +22,9 @@ export const sandboxPlace: RunPlace = {
   hasFolders: false,
   hasFallback: false,
   canGrow: true,
+  showsDevice: false,
+  cwd: 'sandbox-root',
+  paidBy: 'credits',
   // The one that it is made with lies in it.
   exchangesFirstToken: true,
   whyNoCredentials: 'No credential enters a sandbox.',
@@ -38,6 +41,7 @@ export const sandboxPlace: RunPlace = {
   keyedSpec: brokeredSpec,
   connectionVariables: variablesInCloud,
   offeredSpec: specForSandbox,
+  findContainer: findSandboxOfRun,
   async secretsFor(db, run, { findSpec, ...opening }) {
     const spec = await findSpec()
     return spec === null ? {} : secretsForSandbox(db, { run, spec }, opening)

@@ -9,11 +9,12 @@ import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
 import { loadPlacementFacts, type Moment } from '../../../run/placement/facts.ts'
 import type { Gate, PlacementFacts, RunFacts } from '../../../run/places/place.ts'
+import { placeOfEnvironment } from '../../../run/places/places.ts'
 import { describeGate, placeRun } from '../../../run/placement/placement.ts'
 import { findWaiting } from '../../../run/placement/waiting-store.ts'
 import { handleText } from '../../agents/present.ts'
 import { listAgentIdentities, type AgentIdentity } from '../../agents/identity-store.ts'
-import { findSandboxOfRun, type SandboxRow } from '../../sandboxes/store.ts'
+import type { SandboxRow } from '../../sandboxes/store.ts'
 import { openHoldsOfRuns, type OpenHold } from '../../approvals/open-holds.ts'
 import { isAsking } from '../../approvals/rules.ts'
 import { livenessOf } from '../../devices/rules.ts'
@@ -47,9 +48,11 @@ export async function presentRunDetail(
   { agent, ...moment }: Moment & { agent?: AgentIdentity | null },
 ): Promise<RunDetail> {
   const around = await load(db, [run], { ...moment, ...(agent && { agents: [agent] }) })
-  const sandbox = run.environmentType === 'cloud' ? await findSandboxOfRun(db, run.id) : null
+  const sandbox = await placeOf(run).findContainer(db, run.id)
   return { ...presentRun(run, around), ...detailOf(run, sandbox) }
 }
+
+const placeOf = (run: RunRow) => placeOfEnvironment(run.environmentType)
 
 const waitingOnOf = (hold: OpenHold | undefined): Run['waitingOn'] =>
   hold === undefined ? null : { kind: hold.kind, id: hold.id, label: hold.label, since: toTimestamp(hold.since) }
@@ -115,7 +118,7 @@ function byKey<K extends string, T extends Record<K, string>>(rows: readonly T[]
 
 /** Durable id of the device that executes or executed the run; an offer alone does not count, and a sandbox is no device. */
 const executedOn = (run: RunRow): DeviceRef | null =>
-  run.startedAt === null || run.environmentType === 'cloud' ? null : run.device
+  run.startedAt !== null && placeOf(run).showsDevice ? run.device : null
 
 function presentRun(run: RunRow, around: Surroundings): Run {
   const agent = around.agents.get(run.agentRef) ?? null
@@ -163,10 +166,8 @@ function environmentOf(run: RunRow, around: Surroundings): Run['environment'] {
   }
 }
 
-function cwdOf({ environmentType, folderId, repoId }: RunRow): NonNullable<Run['environment']>['cwd'] {
-  if (folderId !== null || repoId !== null) return 'repo-root'
-  return environmentType === 'cloud' ? 'sandbox-root' : 'home'
-}
+const cwdOf = (run: RunRow): NonNullable<Run['environment']>['cwd'] =>
+  run.folderId !== null || run.repoId !== null ? 'repo-root' : placeOf(run).cwd
 
 function detailOf(run: RunRow, sandbox: SandboxRow | null) {
   return {
@@ -192,9 +193,9 @@ function detailOf(run: RunRow, sandbox: SandboxRow | null) {
 }
 
 /** Without a key the harness uses the sign-in of the device's owner, and the operator's key in the cloud. */
-function accessModeOf({ providerKeyId, environmentType, harness }: RunRow): 'credits' | 'byok' | 'subscription' {
-  if (providerKeyId !== null) return 'byok'
-  return environmentType === 'cloud' && !harnesses[harness].runsOwnCommand ? 'credits' : 'subscription'
+function accessModeOf(run: RunRow): 'credits' | 'byok' | 'subscription' {
+  if (run.providerKeyId !== null) return 'byok'
+  return harnesses[run.harness].runsOwnCommand ? 'subscription' : placeOf(run).paidBy
 }
 
 /** The documents have no name for `strict`, in which only what the agent's lists allow is done. */

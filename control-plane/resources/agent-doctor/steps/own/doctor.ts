@@ -11,6 +11,7 @@ import {
   type RunInputFacts,
 } from './run-input-warnings.ts'
 import { forbidsSomething, ruleWarnings } from './rule-warnings.ts'
+import { placeOfEnvironment } from '../../../../run/places/places.ts'
 import { isReady, repeatAdvice } from '../../../devices/readiness.ts'
 import type { LivenessStatus } from '../../../devices/rules.ts'
 import type { AgentRow } from '../../../agents/store.ts'
@@ -68,7 +69,7 @@ export interface DoctorFacts extends RunInputFacts {
 export function diagnose(facts: DoctorFacts): AgentWarning[] {
   const { agent } = facts
   return [
-    ...(agent.environment === 'device'
+    ...(placeOfEnvironment(agent.environment).hasFolders
       ? [...deviceWarnings(facts), ...governanceWarnings(facts)]
       : cloudWarnings(facts)),
     ...fallbackWarnings(facts),
@@ -184,15 +185,15 @@ function readinessWarnings(
   return found('harness_not_signed_in', 'not signed in', current)
 }
 
-function cloudWarnings({ cloud }: DoctorFacts): AgentWarning[] {
+function cloudWarnings({ cloud: setup }: DoctorFacts): AgentWarning[] {
   const param = 'environment'
-  if (cloud === null)
+  if (setup === null)
     return [error('cloud_disabled', param, 'Cloud runs are off on this server; its wakes are declined.')]
-  if (!cloud.isOnInWorkspace) {
+  if (!setup.isOnInWorkspace) {
     const message = 'Cloud runs are off in this workspace; its wakes are declined.'
     return [error('cloud_disabled', param, message)]
   }
-  const { size, image, keyTrouble } = cloud
+  const { size, image, keyTrouble } = setup
   const where = info(
     'cloud_sandbox',
     'sandboxSize',
