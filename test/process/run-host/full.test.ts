@@ -176,10 +176,12 @@ describe('more output than there is room for', () => {
     await until(() => (accountOf(device, spec.runId).stats?.pendingBytes ?? 0) > windowBytes - 100_000, 'a full window')
     const rss: number[] = []
     const floodedAt = Date.now() + (isLong ? 3_000 : 1_000)
+    // By what it has read since, too: on a busy machine little comes in a second.
+    const enough = readBy(host.child.pid!) + 5_000_000
     await until(() => {
       rss.push(rssOf(host.child.pid!))
-      return Date.now() > floodedAt
-    }, 'some seconds of flood')
+      return Date.now() > floodedAt && readBy(host.child.pid!) > enough
+    }, 'some megabytes of flood')
     expect(Math.max(...rss)).toBeLessThan(200 * 1024 * 1024)
     const { ms, report } = await stop(host)
     // However busy the machine is, that one is stopped on it too.
@@ -206,4 +208,9 @@ async function stopped(command: string[]): Promise<number> {
 
 function rssOf(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+}
+
+/** Returns the bytes that a process has read from files, pipes and terminals. */
+function readBy(pid: number): number {
+  return Number(/^rchar: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1])
 }
