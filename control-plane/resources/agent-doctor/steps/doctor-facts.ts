@@ -176,7 +176,7 @@ async function inVain(
   return found
 }
 
-/** Which of the agent's skills stay behind, as far as that is known before a run. */
+/** Lists the agent's skills that stay behind, as far as that is known before a run. */
 async function skillsLeftOut(
   db: Db,
   {
@@ -213,7 +213,7 @@ function mayTake(
   return device.publicId === workspace.defaultDevice || device.personUuid === agent.ownerUuid
 }
 
-/** What keeps all runs of the agent from the device, whoever asks for them. */
+/** Lists the parts of the agent that keep all its runs from the device, whoever asks for them. */
 function refusedBy(
   { personUuid, runsBy }: DeviceRow,
   { agent, isConfidential, admins }: { agent: AgentRow; isConfidential: boolean; admins: ReadonlySet<PersonUuid> },

@@ -25,7 +25,7 @@ export interface DoctorDevice {
   liveness: LivenessStatus
   /** The people whose work the device takes. */
   runsBy: RunsBy
-  /** What of the agent keeps all its runs from the device (docs/trust.md). */
+  /** The parts of the agent that keep all its runs from the device (docs/trust.md). */
   refuses: readonly RefusedPart[]
   readiness: ProviderReadiness['harnesses'] | null
   /** null: the device does not report it. */
@@ -40,10 +40,10 @@ export interface DoctorModel {
 
 export interface CloudFacts {
   isOnInWorkspace: boolean
-  /** For people: `small, 2 GiB`. */
+  /** The size as people read it: `small, 2 GiB`. */
   size: string
   image: string
-  /** Why its harness has no key there, as its wakes are refused. */
+  /** The reason why the agent's harness has no key there, as its wakes are refused; null: none is missing. */
   keyTrouble: { code: string; message: string } | null
 }
 
@@ -54,7 +54,7 @@ export interface DoctorFacts extends RunInputFacts {
   model: DoctorModel | null
   backupModel: DoctorModel | null
   isBudgetSpent: boolean
-  /** What takes its runs of the cloud; null: nothing does. */
+  /** The setup that takes its runs of the cloud; null: nothing does. */
   cloud: CloudFacts | null
   /** null: none is set; `missing`: it was removed. */
   folder: { displayName: string } | 'missing' | null
@@ -160,7 +160,7 @@ function fallbackWarnings({
   return readinessWarnings(fallbackHarness, { devices, param })
 }
 
-/** Only devices that reported count; one that is ready is enough. */
+/** Ignores devices that have not reported; one that is ready is enough. */
 function readinessWarnings(
   harness: HarnessName,
   { devices, param }: Pick<DoctorFacts, 'devices'> & { param: string },

@@ -14,7 +14,7 @@ interface RuleFacts {
 
 type ListName = (typeof permissionLists)[number]
 
-/** One for each rule, up to a bound: whoever mends these sees the others. */
+/** Returns a warning for each rule, up to a bound: whoever mends these sees the others. */
 export function ruleWarnings({ agent, harness }: RuleFacts): AgentWarning[] {
   const known = toolsOf({ agent, harness })
   const { label } = harnessFactsOf({ harness, protocol: agent.protocol })
@@ -28,7 +28,7 @@ export function ruleWarnings({ agent, harness }: RuleFacts): AgentWarning[] {
 }
 const mostWarnings = 50
 
-/** Whether a rule of these lists forbids or asks about anything that the agent's harness does. */
+/** Returns whether a rule of these lists forbids or asks about anything that the agent's harness does. */
 export function forbidsSomething({ agent, harness }: RuleFacts): boolean {
   const known = toolsOf({ agent, harness })
   const { deny, ask } = agent.tools

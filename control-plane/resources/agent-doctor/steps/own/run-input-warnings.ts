@@ -29,7 +29,7 @@ const told = (severity: 'info' | 'warning', code: string, param: string, message
   param,
 })
 
-/** One for each reason. */
+/** Returns a warning for each reason. */
 export function mcpWarnings({ mcpLeftOut }: RunInputFacts): AgentWarning[] {
   const reasons = [...new Set(mcpLeftOut.map(({ reason }) => reason))]
   return reasons.map((reason) => {
@@ -62,7 +62,7 @@ export function connectionWarnings({ connectionsRefused, variablesLeftOut }: Run
   ]
 }
 
-/** One for each reason and device. */
+/** Returns a warning for each reason and device. */
 export function skillWarnings({ skillsLeftOut }: RunInputFacts): AgentWarning[] {
   const groups = Map.groupBy(skillsLeftOut, ({ reason, device }) => JSON.stringify([reason, device]))
   return [...groups.values()].map((skills) => {
