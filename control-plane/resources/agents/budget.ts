@@ -4,7 +4,7 @@ import { sumSpend } from './spend-store.ts'
 import type { AgentRow } from './store.ts'
 import type { WorkspaceRow } from '../workspaces/store.ts'
 
-/** Whether ended runs of this month have cost as much as the budget allows. */
+/** Returns whether ended runs of this month have cost as much as the budget allows. */
 export function isAgentBudgetSpent(
   agent: Pick<AgentRow, 'monthlyBudgetCents' | 'spentMonth' | 'spentNanoUsd'>,
   now: number,

@@ -8,7 +8,7 @@ import { findAgent, listAgentsByReferences, matchReference, type AgentRow, type 
 
 /** The agent that a reference names for this caller, deleted or not; null when there is nothing the caller may see. */
 export async function lookUpAgent(db: Db, caller: Caller, reference: string): Promise<AgentRow | null> {
-  // Of one that is named by its id, nothing else needs to be read.
+  // An agent that is named by its id needs no other read.
   const id = reference === 'me' && caller.kind === 'agent' ? caller.agentRef : reference
   const named = hasPrefix(id, 'agt_') ? await findAgent(db, id) : null
   if (named?.workspaceId === caller.workspaceId) return isAgentVisible(named, viewerOfAgents(caller)) ? named : null
@@ -16,7 +16,7 @@ export async function lookUpAgent(db: Db, caller: Caller, reference: string): Pr
   return found ? findAgent(db, found.id) : null
 }
 
-/** Whether the caller sees an agent; one that is gone is seen by all. */
+/** Returns whether the caller sees an agent; an agent that is gone is seen by all. */
 export async function seesAgent(db: Db, caller: Caller, agentRef: AgentRef | null): Promise<boolean> {
   const agent = agentRef === null ? null : await findAgentIdentity(db, agentRef)
   return agent === null || isAgentVisible(agent, viewerOfAgents(caller))
@@ -29,7 +29,7 @@ export async function listHiddenAgents(db: Db, caller: Caller, ids: readonly Age
   return new Set(known.filter((agent) => !isAgentVisible(agent, viewer)).map(({ id }) => id))
 }
 
-/** One slot for each reference, in their order. */
+/** Returns one slot for each reference, in their order. */
 export async function lookUpAgents(
   db: Db,
   caller: Caller,

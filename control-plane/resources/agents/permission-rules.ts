@@ -12,7 +12,7 @@ type Lists = AgentRow['tools']
 export const permissionLists = ['deny', 'ask', 'allow'] as const satisfies readonly PermissionList[]
 export const mostRules = 500
 
-/** What is wrong with a change, and with which field of it. */
+/** A sentence about what is wrong with a change, and the field in which it is. */
 export interface RuleProblem {
   param: string
   message: string
@@ -78,7 +78,7 @@ export function problemOfLists(before: Lists, after: Lists): RuleProblem | null 
   return null
 }
 
-/** Whether the rule speaks of a tool that a harness has: by its name, or as one of an MCP server. */
+/** Returns whether the rule speaks of a tool that a harness has: by its name, or as one of an MCP server. */
 export function namesKnownTool({ tool }: { tool: string }, known: readonly string[]): boolean {
   const name = tool.toLowerCase()
   // A pattern may mean any tool, also one of a server.

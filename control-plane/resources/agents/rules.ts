@@ -46,15 +46,12 @@ export function isAgentVisible(agent: Seen, viewer: Viewer): boolean {
   return agent.ownerUuid !== null && agent.ownerUuid === viewer.personUuid
 }
 
-/** Only the agent's owner and workspace admins may set its default folder and repo. */
+/** Returns whether the caller may set the agent's default folder and repo: only its owner and workspace admins may. */
 export function ownsOrAdministersAgent(agent: Pick<AgentRow, 'ownerUuid'>, caller: Caller): boolean {
   return caller.kind === 'person' && (hasRole(caller, 'admin') || agent.ownerUuid === caller.personUuid)
 }
 
-/**
- * Whether an agent may start in a folder: in the caller's, in its owner's, or on the default device that all runs may
- * use.
- */
+/** Returns whether an agent may start in a folder: in the caller's, in its owner's, or on the default device that all runs may use. */
 export function mayUseFolder(facts: {
   folder: { createdByUuid: PersonUuid; device: DeviceRef }
   agent: Pick<AgentRow, 'ownerUuid'>
@@ -106,15 +103,12 @@ export function freeHandle(slug: string, taken: ReadonlySet<string>): string {
   }
 }
 
-/** Whether `handle` could have been made from `slug`, so that a rename to the same slug keeps it. */
+/** Returns whether `handle` could have been made from `slug`, so that a rename to the same slug keeps it. */
 export function isHandleOf(handle: string, slug: string): boolean {
   return handle === slug || (handle.startsWith(`${slug}-`) && /^\d+$/.test(handle.slice(slug.length + 1)))
 }
 
-/**
- * Whether the new manager reports to this agent, directly or not, or is the agent itself. `chain`: the manager and
- * those above.
- */
+/** Returns whether the new manager reports to this agent, directly or not, or is the agent itself. `chain`: the manager and those above. */
 export function isReportingCycle(agentUuid: AgentUuid, chain: readonly { uuid: AgentUuid }[]): boolean {
   return chain.some((manager) => manager.uuid === agentUuid)
 }
@@ -229,7 +223,7 @@ const sessionKeys: readonly string[] = [
 ]
 
 /**
- * Whether sessions that were begun before a change of these settings are not gone on with: another program runs, the skills are
+ * Returns whether sessions that were begun before a change of these settings are not continued: another program runs, the skills are
  * others, or a session keeps the instructions it began with. What was said in them is then told anew.
  */
 export function endsSessions({ harness, protocol }: AgentRow, keys: readonly string[]): boolean {

@@ -33,7 +33,7 @@ export const agents = table(
     id: agentRef,
     uuid: agentUuid,
     workspaceId: workspaceUuid,
-    /** Without the `@`. */
+    /** The handle without its `@`. */
     handle: text,
     name: text,
     role: text,
@@ -72,7 +72,7 @@ export const agents = table(
     spentNanoUsd: int,
     spentMonth: nullableText,
     monthlyBudgetCents: nullableInt,
-    /** When it was given to its present owner, who has not agreed yet; null: the owner agreed. */
+    /** The time at which it was given to its present owner, who has not agreed yet; null: the owner agreed. */
     transferredAt: nullableTime,
     /** Harness sessions of runs made before this time are not continued. */
     sessionsResetAt: nullableTime,
@@ -89,7 +89,7 @@ export type AgentRow = RowOf<typeof agents>
 
 const { agentMd: _, ...listedColumns } = agents.columns
 const listedAgents = table('agents', listedColumns, { columns: agents.named })
-/** As agents are listed: a hundred AGENT.md would take a hundred megabytes. */
+/** An agent without its AGENT.md, as lists read it: a hundred of them would take a hundred megabytes. */
 export type ListedAgent = RowOf<typeof listedAgents>
 
 /** Throws the database's unique violation when the handle is taken. */
@@ -122,7 +122,7 @@ const byReferences = listedAgents.query(
   'where workspace_id = ? and (id in ? or uuid in ? or handle in ? or name in ?) order by created_at, id',
 )
 
-/** All agents that one of these references may name, deleted ones included. */
+/** Lists all agents that one of these references may name, deleted ones included. */
 export async function listAgentsByReferences(db: Db, workspaceId: WorkspaceUuid, references: readonly string[]) {
   if (references.length === 0) return []
   const uuids = references.map((reference) => reference.toLowerCase())
@@ -164,7 +164,7 @@ export interface AgentFilter extends OlderPage {
   role?: string
   /** Matched case-insensitively against name, handle and description. */
   q?: string
-  /** When set, private agents are listed only if this person owns them or this agent is one. */
+  /** The viewer: private agents are listed only if this person owns them or this agent is one. Left out: all are. */
   visibleTo?: { personUuid: PersonUuid | null; agentRef: ActorRef | null }
 }
 

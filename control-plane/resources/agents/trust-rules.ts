@@ -33,7 +33,7 @@ const programKeys: ReadonlySet<string> = new Set(['runtime.command', 'runtime.pr
 export const decidesWhatRuns = (change: Change): boolean =>
   change.keys.some((key) => programKeys.has(key)) || crossesToCommand(change)
 
-/** Only workspace admins change permissions. */
+/** Permissions are changed by workspace admins alone. */
 const touchesPermissions = ({ keys }: Change): boolean => keys.some((key) => key.startsWith('permissions.'))
 
 /** The reason why the caller may not write these settings; null: they may. */
@@ -52,8 +52,8 @@ export function settingsRefusalOf(
 }
 
 /**
- * Whether an agent that is given away waits for its new owner's agreement, because its runs would go to their devices.
- * A gift by an admin, or to oneself, does not wait.
+ * Returns whether an agent that is given away waits for its new owner's agreement, because its runs would go to their devices. A gift by an
+ * admin, or to oneself, does not wait.
  */
 export const needsWordOf = (owner: { id: PersonUuid }, caller: Caller): boolean =>
   !hasRole(caller, 'admin') && !(caller.kind === 'person' && caller.personUuid === owner.id)

@@ -161,7 +161,7 @@ async function withAudit({ db, caller, world }: Update, agent: AgentRow, deps: D
   return { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit }
 }
 
-/** Nobody is asked to approve what is so already. */
+/** Returns whether the row is so already: nobody is asked to approve that. */
 async function changesNothing({ db, caller, body }: Pick<Update, 'db' | 'caller' | 'body'>, before: AgentRow) {
   const { reportingTo, identityMd: _, ...plain } = withoutUndefined(body)
   const manager = reportingTo == null ? null : await lookUpAgent(db, caller, reportingTo)

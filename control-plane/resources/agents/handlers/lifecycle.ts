@@ -68,7 +68,7 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
         ownerUuid: owner.id,
         transferredAt: needsWordOf(owner, caller) ? now : null,
         defaultFolderId: await folderOfNewOwner(db, before, { owner, caller }),
-        // Its sessions are on devices of the old owner.
+        // The agent's sessions are on devices of the old owner.
         sessionsResetAt: now,
       }
       const { agent } = await storeAgent(db, { before, after, caller, world })
@@ -115,7 +115,7 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies 
   const runs = { ...runsOfAgent(agent), extent: 'live', exitReason: 'agent_deleted', reason } as const
   const tx = db
   await cancelRuns(tx, runs, { world, leaseMs: deps.leaseMs })
-  // Of its runs that stopped to ask. They would hold their tasks and the steps of workflows until somebody answers in vain.
+  // Questions for which its runs stopped would hold their tasks and the steps of workflows until somebody answers in vain.
   for (const question of await listOpenQuestions(db, 'agent_id', [agent.id]))
     await closeBySystem(db, question, { reason: 'agent_deleted', world })
   const { tasks, hasMore } = await deps.unassignTasks(tx, { agent, world })

@@ -5,7 +5,7 @@ import type { AgentRow } from '../store.ts'
 
 // Decisions about returning to earlier settings.
 
-/** Only the earlier values of settings and AGENT.md are kept. */
+/** Earlier values are kept of settings and AGENT.md alone. */
 export const isRevertible = (kind: HistoryKind): boolean => kind !== 'sessions'
 
 /** The kind of a change of these dotted keys. */

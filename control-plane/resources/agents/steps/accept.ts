@@ -21,9 +21,7 @@ export async function acceptAgent(
   return { ...agent, version: before.version + 1 }
 }
 
-/**
- * Whether this caller's act is the agreement that the agent waits for. A change that an agent asked for does not count.
- */
+/** Returns whether this caller's act is the agreement that the agent waits for. A change that an agent asked for does not count. */
 export const isWordOfOwner = (agent: AgentRow, caller: Caller): boolean =>
   agent.transferredAt !== null &&
   caller.kind === 'person' &&
