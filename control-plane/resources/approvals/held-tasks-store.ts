@@ -17,7 +17,7 @@ const holds = query(
   z.object({ holds: int }),
 )
 
-/** Whether the agent has open tasks, and all of them wait for people. */
+/** Returns whether the agent has open tasks, and all of them wait for people. */
 export async function hasOnlyHeldTasks(db: Db, { id }: Pick<AgentRow, 'id'>): Promise<boolean> {
   return (await holds.first(db, [id, id, holdingTriggers]))?.holds === 1
 }

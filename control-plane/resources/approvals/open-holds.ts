@@ -9,7 +9,7 @@ export interface OpenHold {
   kind: 'approval' | 'question'
   /** `apr_...` or `qst_...` */
   id: ApprovalId | QuestionId
-  /** One line for a person. */
+  /** The hold in one line, for a person. */
   label: string
   /** Milliseconds UTC. */
   since: number

@@ -26,7 +26,7 @@ export interface ResolvedApproval {
   catalog: ModelCatalog
 }
 
-/** What becomes of other records when an approval is resolved; an approval knows none of them (`resources/resolutions`). */
+/** The effects on other records when an approval is resolved; an approval knows none of them (`resources/resolutions`). */
 export interface ResolutionEffects {
   byTrigger: Readonly<Partial<Record<ApprovalTrigger, ApprovalEffect>>>
   /** Ends the command step that was rejected. Returns false where the approval is of no command step: its asker is woken then. */

@@ -17,7 +17,7 @@ test('the rule for a call matches only that call', () => {
     { tool: 'Edit', pattern: '/srv/a b.ts' },
   ])
   expect(allowRulesOf({ name: 'mcp__tracker__create', toolArgs: { title: 'x' } })).toEqual(['mcp__tracker__create'])
-  // Not `npm` with whatever else it is given.
+  // A rule for `npm` alone would allow whatever else it is given.
   expect(allowRulesOf({ name: 'mcp__shell__run', toolArgs: { command: 'npm', args: ['test'] } })).toEqual([
     { tool: 'mcp__shell__run', pattern: 'npm test' },
   ])
@@ -84,12 +84,12 @@ test('a call that no rule can match exactly gets none', () => {
   expect(allowRulesOf({ name: 'Bash', toolArgs: { command: ['sh', '-c', 'x'] } })).toBeNull()
   expect(allowRulesOf({ name: 'Read', toolArgs: { path: '/a/*' } })).toBeNull()
   expect(allowRulesOf({ name: 'mcp__*', toolArgs: {} })).toBeNull()
-  // Not the whole tool, because what is approved is not what its calls look like.
+  // The whole tool is not allowed, because what is approved is not what its calls look like.
   for (const toolArgs of [undefined, {}, { script: 'ls' }, { command: 42 }, { command: null }])
     expect([toolArgs, allowRulesOf({ name: 'Bash', toolArgs })]).toEqual([toolArgs, null])
   expect(allowRulesOf({ name: 'Write', toolArgs: { content: 'x' } })).toBeNull()
   expect(allowRulesOf({ name: 'mcp__runner__run', toolArgs: { command: ['ls'] } })).toBeNull()
-  // Not every command, path or address either, of a tool that nobody knows.
+  // The whole tool is not allowed either where nobody knows it and it would open every command, path or address.
   for (const toolArgs of [{ script: 'ls' }, { args: { source: '/a', target: '/b' } }, { uri: 'https://a.test/' }])
     expect([toolArgs, allowRulesOf({ name: 'mcp__host__run', toolArgs })]).toEqual([toolArgs, null])
   // Nobody could read the rule.

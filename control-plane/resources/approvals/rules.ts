@@ -40,7 +40,7 @@ export const askerOf = ({ agentRef, trigger }: Pick<ApprovalRow, 'agentRef' | 't
   trigger === 'budget_breach' ? null : agentRef
 
 const askingReasons = ['approval_requested', 'question_asked']
-/** Whether the run stopped to ask a person. */
+/** Returns whether the run stopped to ask a person. */
 export const isAsking = (exitReason: string | null): boolean =>
   exitReason !== null && askingReasons.includes(exitReason)
 
@@ -112,7 +112,7 @@ export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRu
  */
 function simpleParts(command: string): string[] | null {
   const quotes = quotedIn(command)
-  // In quotes everything stands for itself, but for what `shellParts` refuses, and a backslash between double ones.
+  // Everything in quotes stands for itself, but for what `shellParts` refuses, and a backslash between double ones.
   if (quotes.some(({ text }) => text.includes('\\'))) return null
   const bare = quotes
     .toReversed()

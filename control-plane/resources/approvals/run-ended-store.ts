@@ -8,7 +8,7 @@ import { query } from '../../db/statement.ts'
 export interface LeftByRun {
   /** The run asked a person something that is still open. */
   hasOpenHolds: boolean
-  /** Its agent or its workspace has a budget, or an approval about a spent budget is open. */
+  /** The agent or the workspace of the run has a budget, or an approval about a spent budget is open. */
   hasBudgets: boolean
 }
 

@@ -64,7 +64,7 @@ export type ApprovalRow = RowOf<typeof approvals>
 
 const { id, workspaceId, trigger, raiseKey, createdAt } = approvals.columns
 const dueApprovals = table('approvals', { id, workspaceId, trigger, raiseKey, createdAt })
-/** As sweeps list them: what thousands of agents have asked would not fit into memory. */
+/** An approval as sweeps list it: what thousands of agents have asked would not fit into memory. */
 export type DueApproval = RowOf<typeof dueApprovals>
 
 export type NewApproval = Pick<
@@ -156,10 +156,10 @@ export interface ApprovalFilter extends IdPage {
   triggers?: readonly string[]
   taskId?: TaskId
   runId?: RunId
-  /** Its own conversation, which is that of its run, or that of its task. */
+  /** The conversation of the approval's run, or of its task; `taskId` null: the conversation is of no task. */
   conversation?: { id: ConversationId; taskId: TaskId | null }
   assignedRef?: string
-  /** When set, only approvals that this viewer sees are listed. */
+  /** The viewer whose visible approvals are listed; left out: all approvals. */
   visibleTo?: WorkViewer
 }
 

@@ -6,7 +6,9 @@ import { findPlatformChange, listPlatformChanges, type PlatformChangeRow } from 
 import { askerOf, platformChangeMs } from '../rules.ts'
 import type { ApprovalRow } from '../store.ts'
 
-/** Some hold a whole AGENT.md; with a hundred of those the server would mask a page for seconds. */
+/**
+ * Longer bodies are left out of lists: some hold a whole AGENT.md, and with a hundred of those the server would mask a page for seconds.
+ */
 const bodyBytesInLists = 20_000
 
 /** A handler adds the step of a workflow, which is read above the rows of approvals. */

@@ -63,7 +63,7 @@ export async function wakeAsker(
   await requestWake(
     tx,
     {
-      // It goes on with that run, and so with the words that this one follows.
+      // The wake goes on with that run, and so with the words that the run follows.
       ...asked('approval_resolved', { answerer: await causeOf(tx, by.id) }, speakersOf(run)),
       workspaceId: approval.workspaceId,
       agentRef: approval.agentRef,
@@ -112,7 +112,7 @@ async function isWokenByChange(tx: Db, { trigger, taskId }: ApprovalRow, run: Ru
   return wouldGoOn(tx, taskId, run)
 }
 
-/** Whether the agent of the run would go on with its task: it is open, the agent's, and nobody works on it or is waited for. */
+/** Returns whether the agent of the run would go on with its task: it is open, the agent's, and nobody works on it or is waited for. */
 async function wouldGoOn(tx: Db, taskId: TaskId, run: RunRow): Promise<boolean> {
   const task = await findTaskById(tx, taskId)
   if (task === null || isFinished(task) || task.archivedAt !== null) return false

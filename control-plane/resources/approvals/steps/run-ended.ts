@@ -13,8 +13,8 @@ import { isAsking, rejectedWithRun } from '../rules.ts'
 import { listHoldingApprovals } from '../store.ts'
 
 /**
- * In the transaction of a run's ending, closes the run's requests that nobody can answer any more, and reviews the
- * budgets that the run has spent.
+ * Closes the requests of an ended run that nobody can answer any more, and reviews the budgets that it has spent, in the transaction of its
+ * ending.
  */
 export const closeHoldsOfRun: RunEffect = async (tx, run, { world, exitReason, left }) => {
   const hasOwn = exitReason === 'budget_exceeded'
