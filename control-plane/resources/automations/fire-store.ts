@@ -69,7 +69,7 @@ const automationOfRun = query(
 export const findAutomationOfRun = async (db: Db, runId: RunId): Promise<AutomationId | null> =>
   (await automationOfRun.first(db, [runId, runId]))?.automation_id ?? null
 
-/** Whether a run that the automation started is queued or running, or a workflow run of it has not ended. */
+/** Returns whether a run that the automation started is queued or running, or a workflow run of it has not ended. */
 export async function hasLiveRun(db: Db, of: { id: AutomationId; workspaceId: WorkspaceUuid }): Promise<boolean> {
   // Goes from the live runs, which are few, to their fires.
   const isAnyOf = async (live: Knex.QueryBuilder, isOfFire: string) => {
@@ -94,7 +94,7 @@ export interface FiredRunFilter extends OlderPage {
   /** Left out: all automations. */
   automationId?: AutomationId
   statuses?: readonly string[]
-  /** When set, only runs that this viewer sees are listed. */
+  /** The viewer whose visible runs are listed; left out: all runs. */
   visibleTo?: WorkViewer
 }
 

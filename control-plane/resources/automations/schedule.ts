@@ -68,7 +68,7 @@ function instantsOf({ cron, timezone }: Schedule): (after: number) => number | n
   const times = timesOfDay(cron)
   const jobs: Cron[] = []
   return (after) => {
-    // With a fraction of a second the library would start from the whole second before.
+    // The library would start from the whole second before when the time had a fraction of a second.
     const from = new Date(Math.floor(after / 1000) * 1000)
     let first: number | null = null
     for (const [at, time] of times.entries()) {

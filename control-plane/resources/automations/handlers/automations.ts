@@ -100,7 +100,7 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
 const presentWritten = (db: Db, { row, token }: Written, deps: Pick<ResourceDependencies, 'publicUrl'>) =>
   presentOne(db, row, token === null ? undefined : `${deps.publicUrl()}/api/v1/automation-hooks/${token}`)
 
-/** Whether the server is connected to GitHub, and the operator bound the trigger's repository to this workspace. */
+/** Returns whether the server is connected to GitHub, and the operator bound the trigger's repository to this workspace. */
 async function isReachable(
   { isGithubInstalled }: Dependencies,
   { workspaceId }: Caller,

@@ -68,10 +68,10 @@ test('a body is read by its charset', () => {
   expect(read([0x93, 0xfa, 0x96, 0x7b], 'text/plain; charset=Shift_JIS')).toBe('日本')
   expect(read(Buffer.from('Grüße'), null)).toBe('Grüße')
   expect(read(Buffer.from('Grüße'), 'application/json')).toBe('Grüße')
-  // None that is known, or one that would hide what is written.
+  // These are charsets that nobody knows, and one that would hide what is written.
   for (const name of ['klingon', 'iso-2022-kr', 'replacement', '', 'x'.repeat(16_000)])
     expect(read(Buffer.from('Grüße'), `text/plain; charset=${name}`)).toBe('Grüße')
-  // What the text itself says.
+  // The mark at the beginning of the text wins over the media type.
   for (const [mark, encoding] of [
     ['fffe', 'utf16le'],
     ['efbbbf', 'utf8'],

@@ -112,7 +112,7 @@ export function promptWithBody(prompt: string, body: Uint8Array, contentType: st
 
 /** Decodes the text and drops a character that was cut in two. */
 function readText(bytes: Uint8Array, { isCut, charset }: { isCut: boolean; charset: string }): string {
-  // With `stream` the decoder holds back an incomplete character.
+  // The decoder holds back an incomplete character with `stream`.
   return asStorable(decoderOf(charset).decode(bytes, { stream: isCut }))
 }
 
@@ -125,7 +125,7 @@ function decoderOf(charset: string) {
   }
 }
 
-/** What a text itself begins with says more than its media type, as in the WHATWG Encoding Standard. */
+/** Finds the charset by the mark that the text begins with, which says more than its media type, as in the WHATWG Encoding Standard. */
 function charsetOf(body: Uint8Array, contentType: string | null): string {
   if (body[0] === 0xff && body[1] === 0xfe) return 'utf-16le'
   if (body[0] === 0xfe && body[1] === 0xff) return 'utf-16be'

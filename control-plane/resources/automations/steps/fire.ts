@@ -15,8 +15,8 @@ import { recordRun, recordWorkflowRun, type AutomationRow } from '../store.ts'
 import { fireWorkflow, type EventInputs } from './own/fire-workflow.ts'
 
 /**
- * One fire of an automation, whatever its cause. The caller's transaction has locked the automation's row, so fires of
- * one automation follow one another. The fire, its run and the schedule's next instant are one commit.
+ * The cause of one fire of an automation. The caller's transaction has locked the automation's row, so fires of one automation follow one
+ * another. The fire, its run and the schedule's next instant are one commit.
  */
 export interface Cause {
   triggerSource: 'cron' | 'webhook' | 'manual'
@@ -108,7 +108,7 @@ async function wake(
   const { triggerSource, requestedByRef, prompt } = cause
   const overrides = { model: automation.modelId, environment: automation.environment }
   const setter = automation.causedByUuid
-  // When it fires by itself nobody asks, so whoever set what it starts is responsible.
+  // An automation that fires by itself is asked by nobody, so whoever set what it starts is responsible.
   const by =
     triggerSource === 'manual'
       ? asked(triggerSource, { caller: await causeOf(tx, requestedByRef) }, [setter])

@@ -52,7 +52,7 @@ export async function fireWorkflow(
     taskId: task?.id ?? null,
     toolPermissionMode: null,
     startedByRef: automation.agentRef,
-    // When it fires by itself nobody asks, so whoever set what it starts is responsible.
+    // An automation that fires by itself is asked by nobody, so whoever set what it starts is responsible.
     causedByUuid: automation.causedByUuid,
   }
   return { kind: 'started', workflowRunId: (await beginWorkflowRun(tx, begin, world)).id }
