@@ -17,9 +17,9 @@ import { heldBy } from './renewal.ts'
 import type { ConnectionRow } from './store.ts'
 
 /**
- * What runs of an agent are given of connections by themselves, without a server or a secret that names them. What is in the environment
- * of an agent's programs, and which servers it uses, its owner and workspace admins decide (docs/trust.md): so those count that they
- * connected. Others are used where somebody who may do so names them.
+ * A connection that runs of an agent are given by themselves, without a server or a secret that names it. The agent's owner and workspace
+ * admins decide what is in the environment of its programs and which servers it uses (docs/trust.md): so those count that they connected.
+ * Others are used where somebody who may do so names them.
  */
 export interface AgentConnection {
   row: ConnectionRow
@@ -28,7 +28,7 @@ export interface AgentConnection {
 
 type Owned = Pick<AgentRow, 'workspaceId' | 'ownerUuid'>
 
-/** Of the connections that an agent may use. */
+/** Decides for a connection that the agent may use. */
 function isGivenTo(
   { ownerUuid }: Pick<AgentRow, 'ownerUuid'>,
   { ownerUuid: holder, connectedByUuid: by }: ConnectionRow,
@@ -58,7 +58,10 @@ export async function connectionsOfAgent(
 const inOrder = (a: ConnectionRow, b: ConnectionRow): number =>
   Number(a.ownerUuid === null) - Number(b.ownerUuid === null) || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
 
-/** Their MCP servers, by name: the id of the service, and with the label of the account for all but the first of a service. */
+/**
+ * Returns the MCP servers of the connections, by name: the id of the service, and with the label of the account for all but the first of a
+ * service.
+ */
 export function serversOf(given: readonly AgentConnection[]): Record<string, McpServer> {
   const servers: Record<string, McpServer> = {}
   for (const { row, service } of given) {

@@ -24,13 +24,13 @@ export const listConnectionsForRun = async (db: Db, { workspaceId, agentOwnerUui
 export interface UsedConnection extends Delivered {
   connectionId: ConnectionId
   serviceId: string
-  /** Which credential it is: whoever finds it refused asks again with it. */
+  /** The version of the credential: whoever finds it refused asks again with it. */
   credentialVersion: number
-  /** When it is worth asking again; null: it does not end. */
+  /** The time (ms UTC) from which it is worth asking again; null: it does not end. */
   expiresAt: number | null
 }
 
-/** Why a run gets nothing of a connection. The message may be shown to people. */
+/** The reason why a run gets nothing of a connection. The message may be shown to people. */
 export class ConnectionUnusable extends Error {
   override name = 'ConnectionUnusable'
   readonly reason: 'not_given' | 'not_found' | 'not_active' | 'unreachable'
@@ -52,8 +52,8 @@ const mostChanges = 5
 const longestWaitMs = 60_000
 
 /**
- * What the run sends to the service, or has in its environment; renewed when its end is near. `refused`: the version that the service
- * did not take. Fails with ConnectionUnusable.
+ * Returns what the run sends to the service, or has in its environment, and renews it when its end is near. `refused`: the version that the
+ * service did not take. Fails with ConnectionUnusable.
  */
 export async function useConnection(
   deps: RenewalDependencies,
@@ -79,7 +79,7 @@ export async function useConnection(
       if (++changes <= mostChanges) continue
       throw new ConnectionUnusable('unreachable', 'The provider gives tokens that end at once.')
     }
-    // It still works, so nobody waits.
+    // The token still works, so nobody waits.
     if (need.isAlive) return give()
     if (renewal.kind === 'unreachable') throw new ConnectionUnusable('unreachable', renewal.message)
     if (world.monotonic() >= until)
@@ -107,7 +107,7 @@ type Need =
   | { kind: 'none' }
   | { kind: 'renewal'; held: Extract<Credential, { kind: 'oauth' }> & { refreshToken: string }; isAlive: boolean }
 
-/** Whether a credential is to be renewed before it is given (pure). */
+/** Decides whether a credential is to be renewed before it is given (pure). */
 function needOf(held: Credential | null, { now, isRefused }: { now: number; isRefused: boolean }): Need {
   if (held === null || held.kind !== 'oauth' || held.refreshToken === null) return { kind: 'none' }
   const { refreshToken, expiresAt, obtainedAt } = held

@@ -8,8 +8,8 @@ import type { RenewalDependencies } from './renewal.ts'
 import { findService } from './service-of.ts'
 
 /**
- * What a run is given of the connections in its spec, for whoever adds it to requests: the device of the run, or the broker of its sandbox.
- * All of it fails with ConnectionUnusable.
+ * A run whose spec names connections, for whoever adds what they give to requests: the device of the run, or the broker of its sandbox. All
+ * that is asked for it fails with ConnectionUnusable.
  */
 export interface SpecOwner {
   spec: RunSpec
@@ -23,7 +23,7 @@ const ownerOf = ({ agent }: SpecOwner) => ({
 
 const notGiven = () => new ConnectionUnusable('not_given', 'The run was not given this connection.')
 
-/** What the run's MCP servers with this connection are sent. `refused`: the version that one of them did not take. */
+/** Returns what the run's MCP servers with this connection are sent. `refused`: the version that one of them did not take. */
 export async function credentialForServers(
   deps: RenewalDependencies,
   of: SpecOwner,
@@ -35,7 +35,7 @@ export async function credentialForServers(
   return used
 }
 
-/** Whether it would be given now, without renewing it. */
+/** Fails with ConnectionUnusable where the servers would not be given the credential now; renews nothing. */
 export async function mustServeServers(
   deps: Pick<RenewalDependencies, 'root' | 'services' | 'world'>,
   of: SpecOwner,

@@ -9,7 +9,7 @@ import type { RenewalDependencies } from './renewal.ts'
 
 // Variables of connections in a sandbox: placeholders, which the broker replaces towards the hosts of their service.
 
-/** Where the variables of a service may be sent, with a port where that is not 443. */
+/** Returns the hosts to which the variables of a service may be sent, with a port where that is not 443. */
 export function hostsOf({ hosts, probe, mcp }: Pick<Service, 'hosts' | 'probe' | 'mcp'>): ReadonlySet<string> {
   if (hosts !== undefined) return new Set(hosts.map((host) => host.replace(/:443$/, '')))
   const urls = [probe?.url, mcp?.url].flatMap((text) => (text === undefined ? [] : (URL.parse(text) ?? [])))

@@ -6,8 +6,8 @@ import type { WorkspaceRow } from '../workspaces/store.ts'
 import { listMcpServersForAgent, listMcpServersOfPlugins, type McpServerRow } from '../mcp-servers/store.ts'
 
 /**
- * All servers for the runs of an agent: its own win over the workspace's, these over those of its setting, then those of plugins, and all
- * over those of connections. A connection that a server names already has no second one.
+ * Returns all servers for the runs of an agent: its own win over the workspace's, these over those of its setting, then those of plugins,
+ * and all over those of connections. A connection that a server names already has no second one.
  */
 export async function mcpServersOfAgent(
   db: Db,

@@ -8,7 +8,7 @@ import { findWorkspace } from '../workspaces/store.ts'
 import type { Owner } from './own/present.ts'
 import { findConnection, type ConnectionRow } from './store.ts'
 
-/** Whose own connections the caller sees beside those of the workspace. An agent sees the latter alone. */
+/** Returns the person whose own connections the caller sees beside those of the workspace; null: an agent sees the latter alone. */
 export const viewerOfConnections = (caller: Caller): PersonUuid | null =>
   caller.kind === 'person' ? caller.personUuid : null
 

@@ -29,7 +29,7 @@ export type ConnectionEvent =
   | 'mismatch'
   /** Somebody revokes it. */
   | 'withdraw'
-  /** Its time is over, or the provider refuses to renew it. */
+  /** The time of the connection is over, or the provider refuses to renew it. */
   | 'lapse'
 
 type Before = ConnectionStatus | 'none'

@@ -12,7 +12,7 @@ import { DiscoveryFetch, providerTroubleOf, type FoundIssuer } from './own/mcp-d
 import { ProviderTrouble } from './own/oauth.ts'
 import type { KeyFields } from './rules.ts'
 
-/** As which client this server has people sign in at the issuer of an MCP server. */
+/** The client as which this server has people sign in at the issuer of an MCP server. */
 export interface ChosenClient {
   source: ClientSource
   clientId: string
@@ -23,8 +23,8 @@ export interface ChosenClient {
 }
 
 /**
- * What a person is asked for where the issuer gives no client by itself. The server may name another issuer when they have registered one:
- * with `issuer` the client goes to no other than the one that they were told.
+ * The fields that a person is asked for where the issuer gives no client by itself. The server may name another issuer when they have
+ * registered one: with `issuer` the client goes to no other than the one that they were told.
  */
 export const clientFields = (issuer = 'the authorization server') => [
   { name: 'clientId', label: `OAuth client id at ${issuer}`, required: true, pattern: '^[\\x21-\\x7e]{1,1000}$' },
@@ -110,7 +110,7 @@ function authOf(secret: string | undefined, methods: readonly string[]): 'basic'
 
 export const clientDocumentUrl = (publicUrl: string): string => publicUrl + connectionClientPath
 
-/** What this server says of itself as a client: in its document, and when it registers. */
+/** Returns what this server says of itself as a client: in its document, and when it registers. */
 export const clientMetadata = (publicUrl: string, redirectUri: string) => ({
   client_name: 'svc',
   redirect_uris: [redirectUri],
@@ -119,7 +119,7 @@ export const clientMetadata = (publicUrl: string, redirectUri: string) => ({
   ...(publicUrl.startsWith('https:') && { client_uri: publicUrl }),
 })
 
-/** Whether issuers anywhere can read the document. */
+/** Returns whether issuers anywhere can read the document. */
 async function isPublic({ publicUrl, outbound }: ClientDependencies): Promise<boolean> {
   const url = new URL(publicUrl())
   if (url.protocol !== 'https:') return false

@@ -159,7 +159,7 @@ async function store(
   }
 }
 
-/** When tokens were got, and when the access token ends. */
+/** Returns when the tokens were got and when the access token ends, in ms UTC; `expiresAt` null: the provider does not say. */
 export const timesOf = ({ lifetimeMs }: Tokens, now: number) => ({
   obtainedAt: now,
   expiresAt: lifetimeMs === null ? null : now + lifetimeMs,

@@ -2,11 +2,11 @@ import type { ConnectionStatus } from '../../../shared/api/connection-fields.ts'
 import type { Service } from '../../catalog/services.ts'
 import type { ConnectionRow } from './store.ts'
 
-/** What the row is by now: its time may be over before a sweep has written so. */
+/** Returns the status of the row by now: its time may be over before a sweep has written so. */
 export const statusAt = ({ status, lapsesAt }: Pick<ConnectionRow, 'status' | 'lapsesAt'>, now: number) =>
   lapsesAt !== null && lapsesAt <= now ? ('expired' satisfies ConnectionStatus) : status
 
-/** Why one is expired whose time is over. */
+/** Returns the reason why a connection is expired whose time is over. */
 export function reasonOfLapse({ status }: Pick<ConnectionRow, 'status'>): string {
   return status === 'pending'
     ? 'Nobody ended the sign-in at the provider within ten minutes.'
@@ -14,7 +14,7 @@ export function reasonOfLapse({ status }: Pick<ConnectionRow, 'status'>): string
 }
 
 export type KeyFields = Readonly<Record<string, string>>
-/** By the name of the field, in words without its value. */
+/** The flaws by the name of the field, in words without its value. */
 type Flaws = Readonly<Record<string, string>>
 
 /**
@@ -31,7 +31,7 @@ export function readKeyFields(service: Service, given: KeyFields): { values: Key
     const value = Object.hasOwn(given, name) ? given[name]!.trim() : ''
     if (value === '' && !required) continue
     if (value === '') flaws[name] = 'is required'
-    // It is sent in a header.
+    // The value is sent in a header.
     else if (!/^[\x20-\x7e]+$/.test(value)) flaws[name] = 'holds other characters than keys do'
     else if (pattern !== undefined && !new RegExp(pattern, 'u').test(value))
       flaws[name] = 'does not have the form of such a key'

@@ -11,14 +11,14 @@ import type { OwnConnections } from './store.ts'
 const signIns = table(
   'connection_sign_ins',
   {
-    /** Of the state that the provider sends back, which works once. */
+    /** The hash of the state that the provider sends back, which works once. */
     stateHash: text,
     connectionId,
     /** UUID of who began it. */
     personUuid,
     /** Sealed. */
     attempt: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
-    /** When somebody came back with the state: nobody does so again. */
+    /** The time at which somebody came back with the state, which nobody does again; null: nobody has. */
     claimedAt: nullableTime,
     expiresAt: time,
   },

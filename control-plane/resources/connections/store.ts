@@ -27,15 +27,15 @@ const connections = table(
     id: connectionId,
     workspaceId: workspaceUuid,
     serviceId: text,
-    /** As the catalog had them: a service may leave the catalog. */
+    /** The label and the kind as the catalog had them: a service may leave the catalog. */
     serviceLabel: text,
     authKind: z.enum(authKinds),
     /** UUID; null: the workspace has it. */
     ownerUuid: personUuid.nullable(),
     accountLabel: text,
-    /** Both labels in small letters. */
+    /** The labels of service and account in small letters. */
     sortLabel: text,
-    /** As it was written; `statusAt` says what it is by now. */
+    /** The status as it was written; `statusAt` says what it is by now. */
     status: z.enum(connectionStatuses),
     statusReason: nullableText,
     grantedScopes: names,
@@ -44,13 +44,16 @@ const connections = table(
       .instanceof(Uint8Array)
       .nullable()
       .transform((bytes): Buffer | null => bytes && Buffer.from(bytes)),
-    /** One more with each credential. */
+    /** A number that grows by 1 with each credential. */
     credentialVersion: int,
-    /** When the access token ends. */
+    /** The end of the access token; null: none is known. */
     expiresAt: nullableTime,
-    /** When it becomes `expired` unless something happens before: a sign-in that is open, a token that cannot be renewed. */
+    /**
+     * The time at which it becomes `expired` unless something happens before: a sign-in that is open, a token that cannot be renewed. null:
+     * it does not lapse.
+     */
     lapsesAt: nullableTime,
-    /** Who renews the token now, on any replica, and until when others leave it to them. */
+    /** The renewer of the token on any replica, and the time until which others leave it to them; null: nobody renews it. */
     renewedBy: nullableText,
     renewedUntil: nullableTime,
     /** 0: never. */
@@ -90,7 +93,7 @@ export async function findConnection(
   return connections.find(db, { workspaceId, id })
 }
 
-/** In whichever workspace it is, for who has the state of its sign-in. */
+/** Finds a connection in whichever workspace it is, for who has the state of its sign-in. */
 export async function findConnectionById(db: Db, id: ConnectionId): Promise<ConnectionRow | null> {
   return connections.find(db, { id })
 }
@@ -124,7 +127,7 @@ export async function removeConnectionsOfUser(db: Db, { workspaceId, personUuid 
     .where({ ...inWorkspace, owner_user_id: personUuid })
     .delete()
 }
-/** Those that a person has. */
+/** The connections that a person has. */
 export interface OwnConnections {
   /** Left out: all workspaces. */
   workspaceId?: WorkspaceUuid
@@ -193,7 +196,7 @@ export interface ConnectionFilter {
   serviceId?: string
   status?: ConnectionStatus
   q?: string
-  /** By which lapsed ones are told. */
+  /** The time by which lapsed connections are told. */
   now: number
 }
 

@@ -20,18 +20,18 @@ const goingRow = z.object({
 const withdrawals = table('connection_withdrawals', {
   /** The connection and the version of its credential. */
   id: text,
-  /** For which the credential is sealed. */
+  /** The connection for which the credential is sealed. */
   connectionId,
   workspaceId: workspaceUuid,
   serviceId: text,
   credential: sealed,
-  /** How often the provider was asked. */
+  /** The number of times that the provider was asked. */
   tries: int,
   dueAt: time,
 })
 export type WithdrawalRow = RowOf<typeof withdrawals>
 
-/** Which connections go: of a workspace, of a service in it, or of a person. */
+/** The connections that go: of a workspace, of a service in it, or of a person. */
 type Going = OwnConnections | { workspaceId: WorkspaceUuid; serviceId?: string; personUuid?: undefined }
 
 /** Takes the tokens out of connections that go; their providers are told later. */

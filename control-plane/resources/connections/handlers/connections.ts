@@ -116,7 +116,7 @@ async function create(input: HandlerInput<Routes['create']>, step: Step | null, 
     await attachAgain(db, before, world)
     return shownSetup(input, { row: before, nextStep: { kind: 'none' } })
   }
-  // It was active when it was looked at, and is not any more.
+  // The connection was active when it was looked at, and is not any more.
   if (step === null) return fail('transient_conflict')
   const { workspaceId, personUuid: createdByUuid } = caller
   const { accountLabel } = body
@@ -150,7 +150,7 @@ async function reauthorize(input: HandlerInput<Routes['reauthorize']>, step: Ste
 
 async function revoke({ db, caller, params, world, log }: HandlerInput<Routes['revoke']>, withdrawn: Withdrawn | null) {
   const row = await lookUpConnection(db, caller, params.id)
-  // What was withdrawn at the provider is not what is there now.
+  // The credential that was withdrawn at the provider is not the one that is there now.
   if (withdrawn !== null && withdrawn.credentialVersion !== row.credentialVersion) fail('transient_conflict')
   const by = caller.kind === 'person' ? caller.name : 'An agent'
   await withdraw({ tx: db, world }, { row, event: 'withdraw', reason: `${by} revoked it.` })

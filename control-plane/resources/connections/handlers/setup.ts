@@ -22,7 +22,7 @@ import type { ConnectionRow } from '../store.ts'
 
 export type SetupDependencies = Pick<ResourceDependencies, 'root' | 'vault' | 'services' | 'outbound' | 'publicUrl'>
 
-/** What was found out before the transaction, which asks nobody else. */
+/** The findings from before the transaction, which asks nobody else. */
 export type Step =
   | { kind: 'connect'; values: KeyFields | null }
   /** A person is to send the fields of the key, or of a client. */

@@ -7,7 +7,7 @@ import type { AgentRow } from '../../agents/store.ts'
 import { lookUpMcpServer } from '../../mcp-servers/lookup.ts'
 import { mcpServerIdOf, serviceOfServer } from '../service-of.ts'
 
-/** What a person connects to, and whose the connection is then. */
+/** A service that a person connects to, and the owner of the connection then. */
 export interface Target {
   service: Service
   /** UUID; null: the workspace has it. */
@@ -44,7 +44,10 @@ export async function findTarget({ db, caller, services }: Setting, serviceId: s
   return { service, ownerUuid: seen.agent?.ownerUuid ?? null }
 }
 
-/** Its runs get the account of who signs in. Nobody lends theirs to another person's agent by it, nor gives an agent another account. */
+/**
+ * Fails where the sign-in is not for this caller: the agent's runs get the account of who signs in. Nobody lends theirs to another person's
+ * agent by it, nor gives an agent another account.
+ */
 function expectMaySignIn(caller: PersonCaller, agent: AgentRow | null): void {
   const isOwn = agent !== null && agent.ownerUuid !== null
   if (isOwn ? agent.ownerUuid === caller.personUuid : hasRole(caller, 'admin')) return

@@ -19,7 +19,7 @@ const clients = table('connection_clients', {
     .nullable()
     .transform((bytes): Buffer | null => bytes && Buffer.from(bytes)),
   clientAuth: z.enum(['basic', 'post']).nullable(),
-  /** Where the issuer sends browsers back to, as it was registered. */
+  /** The address to which the issuer sends browsers back, as it was registered. */
   redirectUri: text,
   /** null: never. */
   secretExpiresAt: nullableTime,

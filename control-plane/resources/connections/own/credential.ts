@@ -4,13 +4,13 @@ import { fieldsIn, type Service } from '../../../catalog/services.ts'
 import type { Vault } from '../../../vault/vault.ts'
 import type { KeyFields } from '../rules.ts'
 
-/** Whose word it is that a client is this server's at an issuer. `document`: the address of the document is its id. */
+/** Those whose word it is that a client is this server's at an issuer. `document`: the address of the document is its id. */
 export const clientSources = ['operator', 'person', 'document', 'registration'] as const
 export type ClientSource = (typeof clientSources)[number]
 
-/** What was found out about an MCP server whose people sign in by OAuth: it names its provider itself. */
+/** The findings about an MCP server whose people sign in by OAuth: it names its provider itself. */
 const mcpProvider = z.object({
-  /** What was signed in to. A server at another address gets nothing. */
+  /** The address of the server that was signed in to. A server at another one gets nothing. */
   serverUrl: z.string(),
   authorizeUrl: z.string(),
   revokeUrl: z.string().optional(),
@@ -20,14 +20,14 @@ const mcpProvider = z.object({
 })
 
 /**
- * What a connection signs in with. It is sealed for its row alone, and opened only to be sent to its service or to the device of a
- * run: it stands in no answer, log, event or error.
+ * The credential of a connection. It is sealed for its row alone, and opened only to be sent to its service or to the device of a run: it
+ * stands in no answer, log, event or error.
  */
 const credential = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('fields'), values: z.record(z.string(), z.string()) }),
   z.object({
     kind: z.literal('oauth'),
-    /** Who gave it: it goes to nobody else. */
+    /** The provider that gave it: it goes to nobody else. */
     issuer: z.string(),
     tokenUrl: z.string(),
     clientId: z.string(),
@@ -56,7 +56,7 @@ const attempt = z.object({
   codeVerifier: z.string(),
   redirectUri: z.string(),
   issuer: z.string(),
-  /** Of a sign-in to an MCP server. */
+  /** The provider and client of a sign-in to an MCP server; left out: the catalog knows the provider. */
   mcp: mcpProvider
     .extend({
       tokenUrl: z.string(),
@@ -68,7 +68,7 @@ const attempt = z.object({
     })
     .optional(),
 })
-/** What the exchange of a code needs beside the code. */
+/** The facts that the exchange of a code needs beside the code. */
 export type SignInAttempt = z.infer<typeof attempt>
 
 const ofSignIn = (connectionId: ConnectionId) => `${connectionId}:sign-in`
@@ -95,11 +95,11 @@ export function filledHeaders(templates: Readonly<Record<string, string>>, value
   )
 }
 
-/** What a run is given of a credential: headers of requests to the service, and variables of its environment. */
+/** The parts of a credential that a run is given: headers of requests to the service, and variables of its environment. */
 export interface Delivered {
   headers: Record<string, string>
   env: Record<string, string>
-  /** What is secret in the headers. */
+  /** The secrets in the headers. */
   values: string[]
 }
 

@@ -5,9 +5,9 @@ import type { Outbound } from '../../../outbound/outbound.ts'
 import { outboundIn, ProviderTrouble, type OutboundFetch } from './oauth.ts'
 
 /**
- * Where the people of an MCP server sign in: the server names its authorization server (RFC 9728), and that one its addresses (RFC 8414
- * or OpenID Connect Discovery). All of it is what strangers say. So what the server says must be about the server itself, and what the
- * authorization server says about itself.
+ * The place where the people of an MCP server sign in: the server names its authorization server (RFC 9728), and that one its addresses
+ * (RFC 8414 or OpenID Connect Discovery). All of it is what strangers say. So what the server says must be about the server itself, and
+ * what the authorization server says about itself.
  */
 export interface FoundIssuer {
   issuer: string
@@ -16,20 +16,20 @@ export interface FoundIssuer {
   revokeUrl: string | undefined
   /** RFC 7591; undefined: it registers nobody. */
   registerUrl: string | undefined
-  /** Whether the address of a metadata document is a client id there. */
+  /** The address of a metadata document is a client id there. */
   takesDocuments: boolean
   /** RFC 9207. */
   saysIssuer: boolean
-  /** How clients may show who they are; empty: it does not say. */
+  /** The ways in which clients may show who they are; empty: the issuer does not say. */
   authMethods: string[]
   /** RFC 8707; undefined: the server describes itself nowhere, as servers of 2025-03 do not. */
   resource: string | undefined
   scopes: string[]
-  /** Its description as the library read it, for registering. */
+  /** The issuer's description as the library read it, for registering. */
   metadata: McpClient.AuthorizationServerMetadata
 }
 
-/** Of one answer, and of all together. */
+/** Bounds of one answer, and of the time of all together. */
 export const discoveryLimits = { bytes: 256 * 1024, timeoutMs: 10_000, totalMs: 25_000 } as const
 
 export interface Discovering {
@@ -110,7 +110,7 @@ const initialize = {
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'svc', version: '1' } },
 }
 
-/** What the server says to who has no token. */
+/** Returns what the server says to who has no token. */
 async function challengeOf(serverUrl: string, { library, asking }: Asking) {
   const answer = await guarded('The MCP server could not be asked', () =>
     asking.ask(serverUrl, {
@@ -124,7 +124,7 @@ async function challengeOf(serverUrl: string, { library, asking }: Asking) {
   return answer.status === 401 || answer.status === 403 ? library.extractWWWAuthenticateParams(answer) : {}
 }
 
-/** What the server says of itself; null: nothing. */
+/** Returns what the server says of itself; null: nothing. */
 async function describedServer(
   serverUrl: string,
   { library, asking, metadataUrl }: Asking & { metadataUrl: URL | undefined },

@@ -13,7 +13,7 @@ export class ProviderRefusal extends Error {
   override name = 'ProviderRefusal'
 }
 
-/** Nobody knows what the provider did, if anything: it was out of reach, failed, or gave an answer that is none. */
+/** An answer of the provider is missing or none: it was out of reach or failed. Nobody knows what it did, if anything. */
 export class ProviderTrouble extends Error {
   override name = 'ProviderTrouble'
 }
@@ -34,7 +34,7 @@ export type Provider = Omit<NonNullable<Service['oauth']>, 'env'> & {
   clientId: string
   /** The server that tokens are for (RFC 8707); left out: the provider is not told. */
   resource?: string | undefined
-  /** It says who it is with each code (RFC 9207): one that comes without is not its. */
+  /** The provider says who it is with each code (RFC 9207): a code that comes without is not its. */
   saysIssuer?: boolean | undefined
 }
 
@@ -45,11 +45,11 @@ export function providerOf({ oauth }: Service): Provider | null {
   return oauth?.clientId === undefined ? null : { ...oauth, clientId: oauth.clientId }
 }
 
-/** Whether a credential was given by this provider to this client: it is sent to no other. */
+/** Returns whether a credential was given by this provider to this client: it is sent to no other. */
 export const isOfProvider = (provider: Provider, held: OauthCredential): boolean =>
   provider.issuer === held.issuer && provider.tokenUrl === held.tokenUrl && provider.clientId === held.clientId
 
-/** Where the person is sent, and what the exchange of the code needs later. It asks nobody. */
+/** Returns the address to which the person is sent, and what the exchange of the code needs later. Asks nobody. */
 export async function beginSignIn(
   provider: Provider,
   { scopes, redirectUri, outbound }: { scopes: readonly string[]; redirectUri: string; outbound: OutboundFetch },
@@ -144,8 +144,8 @@ async function configurationOf(provider: Provider, outbound: OutboundFetch): Pro
 }
 
 /**
- * Some providers answer an error with status 200. An id token is left out: nobody here asks who the person is, and it may be signed in
- * ways that would have to be known.
+ * Turns an answer into what the RFC has: some providers answer an error with status 200. An id token is left out: nobody here asks who the
+ * person is, and it may be signed in ways that would have to be known.
  */
 async function asRfcSays(answer: Response): Promise<Response> {
   const text = await answer.text()
@@ -167,7 +167,7 @@ function parsed(text: string): unknown {
 }
 
 const tokenAnswer = z.object({
-  // It is sent in a header.
+  // The token is sent in a header.
   access_token: z
     .string()
     .max(100_000)

@@ -72,7 +72,7 @@ export const presentSetup = (nextStep: NextStep, shown: ConnectionSummary | unde
 
 export const askForFields = (service: Service): NextStep => ({ kind: 'api_key_fields', fields: shownFields(service) })
 
-/** Whether somebody can connect to it now. */
+/** Returns whether somebody can connect to the service now. */
 function isReady({ authKind, oauth }: Service): boolean {
   return authKind !== 'oauth' || oauth?.clientId !== undefined
 }

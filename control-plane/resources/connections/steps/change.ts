@@ -88,7 +88,7 @@ interface Connecting {
   blank: ConnectionRow
   /** null: a service without a credential. */
   held: Credential | null
-  /** Who connects the workspace. */
+  /** The person who connects the workspace. */
   personUuid: PersonUuid
 }
 
@@ -147,7 +147,7 @@ interface Beginning {
   before: ConnectionRow | null
   blank: ConnectionRow
   attempt: SignInAttempt
-  /** Who must come back. */
+  /** The person who must come back. */
   personUuid: PersonUuid
 }
 

@@ -54,7 +54,7 @@ export async function findOpenSignIn(db: Db, state: string, now: number): Promis
 
 export type SignInOutcome =
   | { kind: 'connected'; row: ConnectionRow }
-  /** It is not who began it that came back: the connection is revoked. */
+  /** Somebody else came back than who began it: the connection is revoked. */
   | { kind: 'mismatch' }
   /** Somebody ended it, or began it anew, in the meantime. */
   | { kind: 'over' }
@@ -86,7 +86,7 @@ export async function finishSignIn(
     const serverId = mcpServerIdOf(now.serviceId)
     const serverUrl = attempt.mcp?.serverUrl ?? ''
     const server = serverId === null ? null : await findServerOfSignIn(tx, now, { serverId, serverUrl })
-    // It is at another address by now, or of somebody else.
+    // The server is at another address by now, or of somebody else.
     if (serverId !== null && server === null) return null
     const active = await approve({ tx, world, vault: deps.vault }, { row: now, held, scopes })
     await storeClient(tx, { workspaceId: now.workspaceId, attempt }, deps)
@@ -104,7 +104,7 @@ export async function finishSignIn(
   return { kind: 'over' }
 }
 
-/** Who began it, and is a member of the workspace yet. */
+/** Returns whether this person began the sign-in, and is a member of the workspace yet. */
 async function isSamePerson(
   db: Db,
   { signIn, row, personUuid }: { signIn: SignInRow; row: ConnectionRow; personUuid: PersonUuid },
