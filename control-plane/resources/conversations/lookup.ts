@@ -11,8 +11,8 @@ import { isParticipant, type Participant } from './participant-store.ts'
 import { claimConversation, findConversation, type ConversationRow, type ConversationViewer } from './store.ts'
 
 /**
- * Whether the caller sees a conversation. Every person of the workspace sees channels. A task's conversation is visible
- * to those who see the task, and a dm to its person and workspace admins. An agent sees those it takes part in.
+ * Returns whether the caller sees a conversation. Every person of the workspace sees channels. A task's conversation is visible to those
+ * who see the task, and a dm to its person and workspace admins. An agent sees those it takes part in.
  */
 export async function isConversationVisible(db: Db, caller: Caller, conversation: ConversationRow): Promise<boolean> {
   if (conversation.workspaceId !== caller.workspaceId) return false

@@ -15,7 +15,7 @@ const messages = table(
   {
     id: messageId,
     conversationId,
-    /** Its number in the conversation, from 1 without holes. */
+    /** The number of the message in its conversation, from 1 without holes. */
     seq: int,
     authorType: z.enum(authorTypes),
     /** `usr_` or `agt_` id; null for the system. */

@@ -37,7 +37,7 @@ export function presentMessage(
   }
 }
 
-/** The same of several, with the files that the caller sees. */
+/** Shows messages with those of their files that the caller sees. */
 export async function presentMessages(
   db: Db,
   caller: Caller,

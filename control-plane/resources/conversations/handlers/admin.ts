@@ -31,7 +31,7 @@ export async function unarchiveConversation({ db, caller, params, world }: Handl
 
 export async function deleteConversation({ db, caller, params, world }: HandlerInput<Routes['delete']>): Promise<void> {
   const { id, workspaceId } = await administeredConversation(db, caller, params.id)
-  // Others that post to it, are woken by it or mark it read wait here, and then find it gone.
+  // Transactions that post to it, wake somebody by it or mark it read wait here, and then find it gone.
   const { kind, taskId } = await heldConversation(db, id)
   const live = await listLiveOfConversation(db, { conversationId: id })
   const refusal = deletionRefusal({ kind, taskId }, live.length > 0)
@@ -56,7 +56,7 @@ export async function takeParticipantOut({ db, caller, params }: HandlerInput<Ro
   const named = await lookUpParticipant(db, caller, params.ref)
   const type = params.ref.startsWith('usr_') ? ('user' as const) : ('agent' as const)
   const participant = named ?? { type, id: idFrom<ActorRef>(params.ref) }
-  // Without one of its two participants it would not be a dm any more.
+  // A dm without one of its two participants would not be a dm any more.
   if (conversation.kind === 'dm' && conversation.taskId === null)
     fail('http_exception', { status: 409, message: 'Nobody is taken out of a dm.' })
   if (!(await removeParticipant(db, conversation.id, participant))) fail('participant_not_found', { param: 'ref' })

@@ -129,7 +129,7 @@ async function filterOf({ db, caller, query }: Pick<List, 'db' | 'caller' | 'que
 const place = timeAndId(conversationId)
 
 /**
- * Where a page starts. A `nextCursor` holds the place itself: its row may have moved to the top since, from where the next page would
+ * Finds where a page starts. A `nextCursor` holds the place itself: its row may have moved to the top since, from where the next page would
  * repeat what was read. The id of a conversation stands for its place as of now.
  */
 async function placeOf(

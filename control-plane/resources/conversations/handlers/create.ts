@@ -29,7 +29,7 @@ export async function createConversation(input: Create) {
   if (first !== undefined) checkText(first, 'firstMessage')
   const task = body.taskId == null ? null : await knownTask(db, caller, body.taskId)
   const participants = await everybody(db, caller, { asked: body.participants, task })
-  // That of a task wakes its assignee, whatever kind is asked for. It is exempt from the rules of a dm.
+  // The conversation of a task wakes its assignee, whatever kind is asked for, and is exempt from the rules of a dm.
   const kind = task === null ? (body.kind ?? 'channel') : 'dm'
   const dm = kind === 'dm' && task === null ? dmOf(participants) : null
   if (typeof dm === 'string') fail(dm, { param: 'participants' })

@@ -2,7 +2,7 @@ import { slugOf } from '../../agents/rules.ts'
 
 // Decisions about messages.
 
-/** This many agent messages within the window, without a person's message between them, pause agent wakes. */
+/** Agent wakes pause after this many agent messages within the window, without a person's message between them. */
 export const burst = { messages: 20, windowMs: 60_000 } as const
 
 /** `last`: authors of the newest messages, newest first. A person's message lifts the pause at once. */
@@ -21,7 +21,7 @@ export function previewOfMessage(body: string): string {
     .replaceAll(/\s+/g, ' ')
     .trim()
   if (flat.length <= previewChars && body.length <= 4 * previewChars) return flat
-  // Not in the middle of a character of two units.
+  // A character of two units is not cut in its middle.
   const cut = flat.slice(0, previewChars).replace(/[\ud800-\udbff]$/, '')
   return `${cut.trimEnd()}…`
 }
@@ -44,7 +44,7 @@ export function mentionedNames(body: string): string[] {
     const script = scriptOf(whole)
     if (before !== null && (script === null || scriptOf(before) === script)) continue
     const name = inOneScript(whole, script)
-    // What is not of this name may hold the next one.
+    // The text behind this name may hold the next one.
     found.lastIndex = index + '@'.length + name.length
     // Behind a letter what has a dot is an address: 张三@example.com.
     if (before !== null && name.includes('.') && !name.includes('@')) continue
@@ -60,7 +60,7 @@ const scripts: readonly RegExp[] = [
   ...['Latin', 'Greek', 'Cyrillic', 'Hangul', 'Arabic', 'Hebrew', 'Thai', 'Lao', 'Khmer', 'Myanmar', 'Tibetan'].map(
     (name) => new RegExp(`\\p{Script=${name}}`, 'u'),
   ),
-  // All others.
+  // Letters of all other scripts count as one script.
   /\p{L}/u,
 ]
 

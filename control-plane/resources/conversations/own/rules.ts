@@ -43,6 +43,6 @@ export function dmOf(
   return personRef === undefined || otherPersons.length > 0 ? 'dm_requires_one_user' : { agentRef, personRef }
 }
 
-/** When somebody last posted, or the start of a conversation in which nobody did: lists are in this order. */
+/** Returns when somebody last posted (ms UTC), or the start of a conversation in which nobody did: lists are in this order. */
 export const activityOf = (row: Pick<ConversationRow, 'lastActivityAt' | 'createdAt'>): number =>
   row.lastActivityAt ?? row.createdAt

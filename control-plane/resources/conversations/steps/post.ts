@@ -31,7 +31,7 @@ export interface Post {
   /** `usr_` or `agt_` id; null for the system. */
   author: { type: 'user' | 'agent' | 'system'; id: ActorRef | null }
   body: string
-  /** What the request calls the text; default `body`. */
+  /** The request's name for the text; default `body`. */
   textParam?: string
   parentMessageId?: MessageId | null
   source?: MessageSource
@@ -46,7 +46,7 @@ export interface Post {
   causedByUuid?: PersonUuid | null
   /** The idempotency key with which `send` sent it. */
   sendKey?: string | null
-  /** This agent gets its turn in another way than by a wake from this message. */
+  /** The agent that gets its turn in another way than by a wake from this message. */
   exceptAgentRef?: AgentRef
 }
 
@@ -129,7 +129,7 @@ export function checkText(body: string, param = 'body'): void {
     })
 }
 
-/** Only a caller attaches files, and needs to see them. */
+/** Returns the files that the caller attaches, who needs to see them. Messages without a caller have none. */
 async function checkedAttachments(tx: Db, { conversation, caller, attachmentIds = [] }: Post): Promise<FileId[]> {
   if (caller === undefined || attachmentIds.length === 0) return []
   const { workspaceId } = conversation

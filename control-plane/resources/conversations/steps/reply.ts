@@ -25,8 +25,8 @@ export async function postReply(
   happening: { world: World; exitReason: ExitReason | null },
 ): Promise<void> {
   if (run.conversationId === null || asks.includes(happening.exitReason)) return
-  // Read before the conversation is locked: whoever ends waiting runs has locked their workspace, and beginning a turn
-  // locks the workspace after the conversation.
+  // The answer is read before the conversation is locked: whoever ends waiting runs has locked their workspace, and beginning a turn locks
+  // the workspace after the conversation.
   const answer = await findFinalAnswer(tx, run.id)
   const body = asStorable(answer?.text ?? '').trim()
   if (body === '') return

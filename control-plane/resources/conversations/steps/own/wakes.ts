@@ -25,7 +25,7 @@ export interface Posted {
   conversation: ConversationRow
   message: MessageRow
   world: World
-  /** This agent gets its turn in another way. */
+  /** The agent that gets its turn in another way. */
   exceptAgentRef?: AgentRef
   /** The person behind the author, where the author does not determine them. */
   causedByUuid?: Person
