@@ -7,7 +7,7 @@ export type HarnessState = ProviderReadiness['harnesses'][string]
 export const isReady = ({ installed, signedIn, tooOld }: HarnessState): boolean =>
   installed && signedIn !== false && tooOld !== true
 
-/** What a device says is to be done so that a harness is ready on it; null: it says nothing. */
+/** The words of a device on what is to be done so that a harness is ready on it; `message` null: it says nothing. */
 export interface Advice {
   device: string
   message: string | null

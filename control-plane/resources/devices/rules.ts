@@ -37,7 +37,7 @@ export function liveUntil(
   return device.lastHeartbeatAt === null ? device.createdAt : device.lastHeartbeatAt + leaseMs
 }
 
-/** Whether a replica holds its link, so that it can be asked something now. */
+/** Returns whether a replica holds the device's link, so that it can be asked something now. */
 export function isLinked(
   device: { lastHeartbeatAt: number | null; createdAt: number; replicaId: string | null },
   now: number,

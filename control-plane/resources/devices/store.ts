@@ -115,7 +115,7 @@ export async function listDevicesOfWorkspace(db: Db, workspaceId: WorkspaceUuid)
   return (await listPlacesOfWorkspace(db, workspaceId)).filter(isOfPerson)
 }
 
-/** The same, and the sandboxes of cloud runs. */
+/** Lists devices of people and the sandboxes of cloud runs, those that were not removed. */
 export async function listPlacesOfWorkspace(db: Db, workspaceId: WorkspaceUuid): Promise<DeviceRow[]> {
   const rows = await ofWorkspace.list(db, [workspaceId])
   // Sorting a few rows here is cheaper than planning it in the query.
