@@ -10,7 +10,7 @@ const revisions = table(
   {
     id: text,
     fileId,
-    /** From 1. */
+    /** The number of the revision of its file, from 1. */
     number: int,
     /** null once the bytes are removed. */
     blobId: blobId.nullable(),

@@ -19,7 +19,10 @@ export function isFileVisible(file: Seen, viewer: FileViewer): boolean {
   return file.createdByType === 'agent' && file.createdByRef === viewer.id
 }
 
-/** Only the owner and workspace admins restore a file, give it away and say who sees it; an agent owns none. */
+/**
+ * Returns whether the caller may restore the file, give it away and say who sees it: its owner and workspace admins may; an agent owns
+ * none.
+ */
 export function ownsOrAdministersFile(file: Pick<FileRow, 'ownerRef'>, caller: Caller): boolean {
   return caller.kind === 'person' && (hasRole(caller, 'admin') || file.ownerRef === caller.personRef)
 }

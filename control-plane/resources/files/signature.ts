@@ -31,7 +31,7 @@ export class FileUrls {
     return { url: `${base}${filesPath}/${file.fileId}/${file.revisionId}?${query.toString()}`, expiresAt }
   }
 
-  /** What a URL names, if it is one of ours and not late; null otherwise. */
+  /** Returns what a URL names; null: it is none of ours, or late. */
   read({ path, search, now }: { path: string; search: string; now: number }): SignedFile | null {
     const [fileId = '', revisionId = '', ...others] = path.slice(filesPath.length + 1).split('/')
     const query = new URLSearchParams(search)

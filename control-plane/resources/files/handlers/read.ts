@@ -13,7 +13,7 @@ import type { FileRow } from '../store.ts'
 
 const shownRelations = 100
 
-/** One file, with its text or its relations where they are asked for. */
+/** Returns one file, with its text or its relations where they are asked for. */
 export async function read(
   { db, caller, params, query }: HandlerInput<typeof fileRoutes.get>,
   { blobs }: Pick<ResourceDependencies, 'blobs'>,

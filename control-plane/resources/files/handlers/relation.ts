@@ -16,7 +16,7 @@ import { onlyVisibleEntities, visibleEntity } from '../steps/entities.ts'
 import { presentRelation } from '../steps/own/present.ts'
 import { listVisibleRelations } from '../steps/own/visible-relations.ts'
 
-/** What files belong to. Whoever does not see a thing does not see that a file belongs to it. */
+/** Handles the relations of files. Whoever does not see a thing does not see that a file belongs to it. */
 export function fileRelationHandlers(): ImplementedRoute[] {
   return implement(fileRelationRoutes, {
     list,

@@ -93,7 +93,7 @@ async function addRevision({ db, world, caller }: By, file: FileRow, content: St
   })
 }
 
-/** One that is named twice is there once. */
+/** Relates the file to a thing once, also where that is named twice. */
 async function relate(
   { db, world, caller }: By,
   file: FileRow,

@@ -1,7 +1,7 @@
 import { fileTypeFromBuffer } from 'file-type'
 import { lookup } from 'mime-types'
 
-/** What bytes are: the type that their file's name says; where it says none, found out by what they begin with. */
+/** The type of bytes: their file's name says it; where it says none, it is found out by what they begin with. */
 export interface DetectedType {
   contentType: string
   /** The beginning of a text; null when it is none. */

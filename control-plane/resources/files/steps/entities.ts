@@ -10,10 +10,10 @@ import { lookUpProject } from '../../projects/lookup.ts'
 import { lookUpRun } from '../../runs/lookup.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 
-/** What files belong to, as a request names it. */
+/** A thing that files belong to, as a request names it. */
 export interface Entity {
   entityType: EntityType
-  /** As it is stored (`relation-store.ts`). */
+  /** The id as it is stored (`relation-store.ts`). */
   entityId: string
 }
 
@@ -64,7 +64,7 @@ export function sightOf(db: Db, caller: Caller): (entity: Entity) => Promise<boo
   }
 }
 
-/** Of these, those that the caller sees. */
+/** Returns those of the things that the caller sees. */
 export async function onlyVisibleEntities<T extends Entity>(db: Db, caller: Caller, all: readonly T[]): Promise<T[]> {
   const isSeen = sightOf(db, caller)
   const visible: T[] = []
