@@ -28,7 +28,7 @@ type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'requests'>
 
 /** A device that does not answer about a folder within this time counts as away. */
 const checkMs = 10_000
-/** With each new folder all of its device are read again, to tell it. */
+/** A device has at most this many: with each new folder all of them are read again, to tell it. */
 const mostFolders = 1_000
 
 export function folderHandlers(deps: Dependencies): ImplementedRoute[] {
@@ -117,7 +117,7 @@ function unknownFolder(): never {
   return fail('resource_not_found', { param: 'shortId', message: 'You have no such folder.' })
 }
 
-/** Its link hands the device the list of its folders anew. */
+/** Makes the device's link hand it the list of its folders anew. */
 async function tellDevice(db: Db, folder: Pick<FolderRow, 'device'>, at: number): Promise<void> {
   await publish(db, { topic: 'device.changed', key: folder.device, at })
 }
