@@ -73,7 +73,7 @@ export async function replaceEntities(
   )
 }
 
-/** What these learnings are about, in the order given by whoever filed them, by `lrn_` id; one without any has no entry. */
+/** Returns what these learnings are about, in the order given by whoever filed them, by `lrn_` id; a learning without any has no entry. */
 export async function listEntities(db: Db, learningIds: readonly string[]): Promise<Map<string, Entity[]>> {
   const found = new Map<string, Entity[]>()
   if (learningIds.length === 0) return found
@@ -88,7 +88,7 @@ export async function listEntities(db: Db, learningIds: readonly string[]): Prom
 
 export interface LearningFilter extends OlderPage {
   workspaceId: WorkspaceUuid
-  /** When set, learnings of private agents are left out unless this viewer sees those, or is the reviewer. */
+  /** The viewer: learnings of private agents are left out unless they see those, or are the reviewer. Left out: nothing is hidden. */
   visibleTo?: WorkViewer
   status?: LearningRow['status']
   entityType?: string
@@ -121,7 +121,7 @@ export async function countLearnings(
   return countOf(query)
 }
 
-/** As `mayRead` decides it for one row. */
+/** Restricts a query to what the viewer may read, as `mayRead` decides it for one row. */
 function onlyVisible(query: Knex.QueryBuilder, viewer: WorkViewer): void {
   void query.where((any) => {
     void any.where({ status: 'accepted' })

@@ -12,8 +12,8 @@ import type { LearningRow } from '../store.ts'
 type Named = Pick<HandlerInput<typeof learningRoutes.create>['body'], 'runId' | 'taskId' | 'conversationId'>
 
 /**
- * Where a new learning comes from. An agent's comes from its own run, and unless it says otherwise from the task and the
- * conversation of that. Fails with `run_not_found`, `task_not_found` or `conversation_not_found`.
+ * Finds where a new learning comes from. An agent's comes from its own run, and unless it says otherwise from the task and the conversation
+ * of that. Fails with `run_not_found`, `task_not_found` or `conversation_not_found`.
  */
 export async function originOf(
   db: Db,

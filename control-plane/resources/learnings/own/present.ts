@@ -2,7 +2,7 @@ import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { Entity, Learning } from '../../../../shared/api/learning-fields.ts'
 import type { LearningRow } from '../store.ts'
 
-/** Where a learning comes from, as far as its reader sees that. */
+/** The conversation, task and run that a learning comes from, as far as its reader sees them. */
 export type Origin = Pick<Learning, 'conversationId' | 'taskId' | 'runId'>
 
 export function presentLearning(

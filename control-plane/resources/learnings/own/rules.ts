@@ -7,7 +7,7 @@ import type { LearningRow } from '../store.ts'
 //   (none) --filed--> proposed --approved--> accepted
 //                              --rejected--> rejected
 
-/** Whether it may still be edited. */
+/** Returns whether the learning may still be edited. */
 export const isProposed = ({ status }: Pick<LearningRow, 'status'>): boolean => status === 'proposed'
 
 /**
@@ -36,7 +36,7 @@ export const defaultRejection = 'Rejected without a note.'
 
 type Content = Pick<LearningRow, 'id' | 'topic' | 'bullets'>
 
-/** What the reviewer is asked. It stays so when the learning is edited, so it says where the present text is. */
+/** Returns what the reviewer is asked. The prompt stays when the learning is edited, so it says where the present text is. */
 export function reviewPrompt({ id, topic, bullets }: Content): string {
   const lines = bullets.map(({ text, sources }) => `- ${oneLine(text)} (${countOf(sources.length, 'source')})`)
   return [
@@ -53,7 +53,7 @@ export const taskTitle = ({ topic }: Pick<Content, 'topic'>): string => `Add lea
 /** Longer descriptions could not be edited through the API. */
 const longestDescription = 100_000
 
-/** What the task says that an accepted learning becomes. */
+/** Returns the description of the task that an accepted learning becomes. */
 export function taskDescription(learning: Content): string {
   const whole = described(learning, true)
   return whole.length <= longestDescription ? whole : described(learning, false)
