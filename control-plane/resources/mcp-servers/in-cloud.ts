@@ -17,7 +17,7 @@ export function placeOfServer({ url: text }: Pick<RemoteServer, 'url'>): string 
   return url.protocol === 'http:' && url.port === '' ? `${hostWithPort(url)}:80` : hostWithPort(url)
 }
 
-/** Why a broker does not ask the server, as far as its settings tell; null: it asks. */
+/** Returns why a broker does not ask the server, as far as its settings tell; null: it asks. */
 export function whyNotInCloud(server: RemoteServer, secrets: readonly CloudSecret[]): string | null {
   const place = placeOfServer(server)
   if (place === null) return 'in the cloud the host of its address is written out, without variables'

@@ -30,7 +30,7 @@ export function serverOf(sent: Sent): { server: McpServer } | { param: string; m
     return { param: strange, message: `A server whose transport is ${sent.transport} has none.` }
   if (sent.transport === 'sse' && isSet(sent.connectionId))
     return { param: 'connectionId', message: 'A server with a connection has the transport http.' }
-  // What stands before a server may lead a request by it to another one.
+  // A proxy before a server may lead a request with another Host to another server.
   if (isSet(sent.connectionId) && Object.keys(sent.headers ?? {}).some((name) => name.toLowerCase() === 'host'))
     return { param: 'headers', message: 'A server with a connection is sent its own Host.' }
   const needed = isProgram ? 'command' : 'url'
@@ -62,7 +62,7 @@ export const sentOf = (server: McpServer): Sent =>
         trustSkills: server.trustSkills,
       }
 
-/** Whether agents have the skills that it offers. */
+/** Returns whether agents have the skills that the server offers. */
 export const isTrusted = (server: McpServer | null): boolean => server?.type !== 'stdio' && server?.trustSkills === true
 
 /** The address of a server that people can sign in to; null: it is none, or runs alone know it. */
@@ -73,7 +73,7 @@ export function addressToSignInTo(server: McpServer): string | null {
   return Object.keys(server.headers ?? {}).some((name) => name.toLowerCase() === 'host') ? null : server.url
 }
 
-/** Whether both addresses are of one server. Tenants of a host may differ by the path, or by the query. */
+/** Returns whether both addresses are of one server. Tenants of a host may differ by the path, or by the query. */
 export function isSameServer(one: string, other: string): boolean {
   const [first, second] = [one, other].map((text) => {
     const url = URL.canParse(text) ? new URL(text) : null
@@ -84,13 +84,13 @@ export function isSameServer(one: string, other: string): boolean {
 }
 
 /**
- * Why the credential of a connection to this service is not sent to the address; null: it is. Whoever names the address would have the
- * credential if it went to any.
+ * Returns why the credential of a connection to this service is not sent to the address; null: it is. Whoever names the address would have
+ * the credential if it went to any.
  */
 export function whyNotSentTo(url: string, service: Service | null): string | null {
   if (service?.mcp === undefined || !service.surfaces.includes('mcp'))
     return 'The catalog has no MCP server of the service of this connection.'
-  // What is below such an address may be somebody else's.
+  // A path below such an address may be somebody else's.
   if (service.id.startsWith(mcpServerIntegration))
     return isSameServer(url, service.mcp.url) ? null : `This sign-in is to ${service.mcp.url}, and to no other address.`
   const known = new URL(service.mcp.url)

@@ -59,7 +59,7 @@ export async function removeMcpServer(db: Db, id: string): Promise<void> {
 
 export interface McpServerFilter {
   workspaceId: WorkspaceUuid
-  /** Of this agent; null: of the workspace. */
+  /** The agent that has the servers; null: the workspace has them. */
   agentRef?: AgentRef | null
   isOfPlugin?: boolean
   /** Left out: whoever sees all. */

@@ -113,11 +113,11 @@ async function update(input: HandlerInput<Routes['update']>, services: ServiceCa
   const { db, caller, params, body, world } = input
   const { row: before, agent } = await seen(db, caller, params.mcpServerId)
   const { name, ...fields } = body
-  // What a plugin brings is its own; whose connection it uses is the workspace's.
+  // The settings of a server that a plugin brings are the plugin's; whose connection it uses is the workspace's.
   if (before.pluginId !== null && Object.keys(body).some((field) => field !== 'connectionId'))
     fail('mcp_server_of_plugin')
   const sent = { ...sentOf(before.server), ...withoutUndefined(fields) }
-  // Who signed in to the server before has not signed in to this one.
+  // A person who signed in to the server before has not signed in to this one.
   const isOther = isOtherServer(before.server, sent)
   if (isOther && fields.connectionId === undefined && (await holdsOwnSignIn(db, before))) sent.connectionId = null
   // An admin trusted the server at the address of then.
@@ -185,8 +185,8 @@ function mustDecide(caller: PersonCaller, agent: AgentRow | null): void {
 }
 
 /**
- * Nobody makes runs use a connection that they do not see. One that was there before and is gone by now stays named, and its tools
- * say so.
+ * Fails where somebody would make runs use a connection that they do not see. A connection that was there before and is gone by now stays
+ * named, and the server's tools say so.
  */
 async function checkConnection(
   { db, caller, services }: { db: Db; caller: Caller; services: ServiceCatalog },

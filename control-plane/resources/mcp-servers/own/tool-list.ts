@@ -10,16 +10,16 @@ import type { Outbound } from '../../../outbound/outbound.ts'
 
 export const toolListLimits = {
   totalMs: 20_000,
-  /** Of all answers together. */
+  /** The bytes of all answers together. */
   bytes: 4 * 1024 * 1024,
   pages: 20,
   tools: 1_000,
-  /** Of the schema of one tool, as JSON, and of the levels in it. */
+  /** The characters of the schema of one tool, as JSON, and the levels in it. */
   schemaChars: 64 * 1024,
   schemaLevels: 64,
 } as const
 
-/** Why there is no list. The message may be shown: it holds nothing that the server said. */
+/** The reason why there is no list. The message may be shown: it holds nothing that the server said. */
 export class ToolListError extends Error {
   override name = 'ToolListError'
   /** The status with which the server refused who asks; null: it is another trouble. */
@@ -37,7 +37,7 @@ export class ToolListError extends Error {
 export interface ToolSource {
   url: string
   headers: Readonly<Record<string, string>>
-  /** What is taken out of the answers, as servers say back what they were sent. */
+  /** The values that are taken out of the answers, as servers say back what they were sent. */
   secrets: readonly { name: string; value: string }[]
 }
 
@@ -156,7 +156,7 @@ class BoundedFetch {
   }
 
   readonly fetch = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
-    // Nothing is listened for.
+    // A GET would open a stream, to which nobody here listens.
     if ((init.method ?? 'GET') === 'GET') return new Response(null, { status: 405 })
     const timeoutMs = Math.max(1, this.until - this.world.monotonic())
     try {
