@@ -9,7 +9,7 @@ import { wholeList } from '../../../http/whole-list.ts'
 import { namedWorkspace } from '../../workspaces/lookup.ts'
 import { listMembers, removeMember, revokeLoginTokensOf, type MemberRow } from '../store.ts'
 
-/** What goes on in the name of a member, which ends when they leave; a member knows none of it (`resources/departures`). */
+/** The end of what goes on in the name of a member when they leave; a member knows none of it (`resources/departures`). */
 interface Departure {
   endWorkOf(tx: Tx, member: { workspaceId: WorkspaceUuid; personUuid: PersonUuid }, world: World): Promise<void>
 }
