@@ -21,7 +21,7 @@ export function shownChange(change: Pick<PlatformChangeRow, 'routeId' | 'params'
   }
 }
 
-/** What became of a change, for the prompt of the agent that asked for it. */
+/** Says what became of a change, for the prompt of the agent that asked for it. */
 export function outcomeText({ routeId, params, status, result }: DecidedChange): string {
   const route = routeOf(routeId)
   const what = route === null ? routeId : `${route.method} ${pathOf(route, params)}`
@@ -32,7 +32,7 @@ export function outcomeText({ routeId, params, status, result }: DecidedChange):
 const refusedBody = z.object({ error: z.object({ code: z.string() }) })
 const madeBody = z.object({ id: z.string().max(100) })
 
-/** What the route answered when the change was approved. */
+/** Says what the route answered when the change was approved. */
 export function resultText({ status, body }: ChangeResult): string {
   if (status < 400) {
     const made = madeBody.safeParse(body).data

@@ -75,7 +75,7 @@ export async function closePlatformChange(
 }
 
 const { id, routeId, params, status, result: resultColumn } = changes.columns
-/** Without the body, which may be long. */
+/** A change without its body, which may be long. */
 const decided = table('platform_changes', { id, routeId, params, status, result: resultColumn })
 export type DecidedChange = RowOf<typeof decided>
 
