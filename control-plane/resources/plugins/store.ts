@@ -17,17 +17,17 @@ const summary = {
   /** Unique in the workspace. */
   name: text,
   enabled: flag,
-  /** As its manifest says. */
+  /** The version that the manifest says; null: it says none. */
   pluginVersion: nullableText,
   description: nullableText,
   format: z.enum(pluginFormats),
-  /** Of one from a git repository: its address, what was asked for, the folder in it, and the commit. */
+  /** The git repository that it is from: its address, what was asked for, the folder in it, and the commit; null: it is from none. */
   repoUrl: nullableText,
   repoRef: nullableText,
   repoPath: nullableText,
   repoSha: nullableText,
   pluginHash: text,
-  /** Of all its files, where a server needs them. */
+  /** The bundle of all files of the plugin; null: no server needs them. */
   bundleId: bundleId.nullable(),
   /** `usr_...` */
   installedByRef: personRef.nullable(),

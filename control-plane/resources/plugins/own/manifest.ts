@@ -3,7 +3,7 @@ import { pluginLimits, pluginName, type NotUsed, type PluginFormat } from '../..
 
 // Reads what the manifest of a plugin says. Pure: its text is read elsewhere, and nothing that it names is fetched.
 
-/** Where the manifest of each form stands, and the file with its MCP servers. */
+/** The paths of the manifest of each form, and of the file with its MCP servers. */
 export const manifestFiles = {
   agent_plugins: { manifest: 'plugin.json', servers: 'mcp.json' },
   claude_plugin: { manifest: '.claude-plugin/plugin.json', servers: '.mcp.json' },
@@ -48,7 +48,7 @@ export function jsonObject(bytes: Uint8Array): Record<string, unknown> | null {
   }
 }
 
-/** Whether a `plugin.json` at the root is that of Agent Plugins, and not of something else that is called so. */
+/** Returns whether a `plugin.json` at the root is that of Agent Plugins, and not of something else that is called so. */
 export const isAgentPlugins = (value: Readonly<Record<string, unknown>> | null): boolean =>
   typeof value?.['$schema'] === 'string' && agentPluginsSchema.test(value['$schema'])
 
@@ -105,7 +105,7 @@ const parts = [
   'SKILL.md',
 ] as const
 
-/** What stands at the root of a plugin and is not used. A folder named as a domain is for one client. */
+/** Lists what stands at the root of a plugin and is not used. A folder named as a domain is for one client. */
 export function partsNotUsed(paths: readonly string[], format: PluginFormat): NotUsed[] {
   const tops = new Map<string, boolean>()
   for (const path of paths) {

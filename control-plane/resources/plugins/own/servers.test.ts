@@ -4,7 +4,7 @@ import { nameOfServer, needsRoot, readServers, withRoot } from './servers.ts'
 
 const read = (servers: unknown, format: 'agent_plugins' | 'claude_plugin' = 'agent_plugins') =>
   readServers({ mcpServers: servers }, { file: 'mcp.json', format })
-/** What becomes of one server: itself, or why it is not used. */
+/** Returns the server as it is read, or why it is not used. */
 function one(sent: unknown, name = 'x') {
   const { servers, notUsed } = read({ [name]: sent })
   return servers[0]?.server ?? notUsed[0]?.reason
@@ -37,7 +37,7 @@ describe('a server', () => {
       { command: 'node', args: ['${CLAUDE_PLUGIN_ROOT}/server.js'], env: { DIR: '${PLUGIN_ROOT}' } },
       { type: 'stdio', command: 'node', args: ['${PLUGIN_ROOT}/server.js'], env: { DIR: '${PLUGIN_ROOT}' } },
     ],
-    // Whose connection it uses is for people to say.
+    // The connection that a server uses is for people to choose.
     [
       { url: 'https://a', connectionId: 'conn_4hJ8kL2mQ6xT9vB3' },
       { type: 'http', url: 'https://a' },

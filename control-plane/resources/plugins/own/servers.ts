@@ -10,7 +10,7 @@ import { notUsedOf } from './manifest.ts'
 
 export interface PluginServer {
   nameInPlugin: string
-  /** Of a program of the plugin itself, `${PLUGIN_ROOT}` stands for its folder until its files are stored. */
+  /** The server as runs get it. The folder of the plugin is named `${PLUGIN_ROOT}` in a program of its own until its files are stored. */
   server: McpServer
 }
 
@@ -19,7 +19,7 @@ export interface ServersReading {
   notUsed: NotUsed[]
 }
 
-/** In the order of the file. `file`: what is named when there is nothing to read in it. */
+/** Reads the servers in the order of the file. `file`: the name that is told when there is nothing to read in it. */
 export function readServers(
   value: Readonly<Record<string, unknown>> | null,
   { file, format }: { file: string; format: PluginFormat },

@@ -38,7 +38,7 @@ import type { TakenPlugin } from './take.ts'
 
 // Gives a workspace what a plugin brings, or takes it away: in the transaction of the caller.
 
-/** What an agent's request keeps until it is approved: enough to install exactly that, without asking the repository again. */
+/** The plugin that an agent's request keeps until it is approved: enough to install exactly that, without asking the repository again. */
 export const stagedPlugin = z.object({
   name: z.string(),
   version: z.string().nullable(),
@@ -75,7 +75,7 @@ interface Placing {
   caller: PersonCaller
 }
 
-/** What the row of a plugin says of its files. */
+/** Returns what the row of a plugin says of its files. */
 export const factsOf = ({ version, description, format, source, pluginHash, notUsed: rest }: FoundPlugin) =>
   ({
     pluginVersion: version,
@@ -89,7 +89,10 @@ export const factsOf = ({ version, description, format, source, pluginHash, notU
     notUsed: rest,
   }) satisfies Partial<InstalledPlugin>
 
-/** All files of the plugin where its servers need them: the bundle in place of the one before. Returns its id. */
+/**
+ * Stores all files of the plugin where its servers need them, in place of the bundle before. Returns the id of the bundle; null: no server
+ * needs it.
+ */
 export async function placeRoot(
   { db, world }: Pick<Placing, 'db' | 'world'>,
   { workspaceId, bundleId: before }: Pick<InstalledPlugin, 'workspaceId' | 'bundleId'>,
@@ -107,7 +110,7 @@ export async function placeParts(placing: Placing, plugin: InstalledPlugin, foun
   await placeServers(placing, plugin, found)
 }
 
-/** Those that stay keep their ids, and with these what single agents have. */
+/** Replaces the skills: those that stay keep their ids, and with these what single agents have. */
 async function placeSkills(
   { db, world, caller }: Placing,
   plugin: InstalledPlugin,
@@ -162,7 +165,10 @@ async function removeSkillOfPlugin(db: Db, { id, bundleId }: SkillRow, now: numb
   await retireBundle(db, bundleId, now)
 }
 
-/** Those that stay keep their names, by which rules know them, and the connection that people chose, where the address is the same. */
+/**
+ * Replaces the servers: those that stay keep their names, by which rules know them, and the connection that people chose, where the address
+ * is the same.
+ */
 async function placeServers(
   { db, world, caller }: Placing,
   plugin: InstalledPlugin,

@@ -37,7 +37,7 @@ export interface TakenPlugin extends Pick<Manifest, 'format' | 'name' | 'version
   pluginHash: string
   skills: TakenSkill[]
   servers: PluginServer[]
-  /** All of its files, where a server needs them; its servers name their folder by the hash. */
+  /** All files of the plugin, whose servers name their folder by the hash; null: no server needs them. */
   root: NewBundle | null
   notUsed: NotUsed[]
 }
@@ -105,7 +105,7 @@ function firstReason(notUsed: readonly NotUsed[]): string {
   return first === undefined ? '' : ` ${first.name}: ${first.message}`
 }
 
-/** What was read of the files of a plugin. */
+/** A reading of the files of a plugin. */
 class Reading {
   readonly from: PluginFiles
   readonly entries: readonly TreeEntry[]
