@@ -21,14 +21,14 @@ export function isProjectVisible(
   return isGranted || project.leadAgentUuid === viewer.agentUuid
 }
 
-/** Only the project's owner and workspace admins may restore it and give it away. */
+/** Returns whether the caller may restore the project and give it away: its owner and workspace admins may. */
 export function ownsOrAdministersProject(project: Pick<ProjectRow, 'ownerUuid'>, caller: Caller): boolean {
   return caller.kind === 'person' && (hasRole(caller, 'admin') || project.ownerUuid === caller.personUuid)
 }
 
 /**
- * Whether a change decides who sees a private project that has an owner, which is for the owner and workspace admins. One without
- * an owner was made by an agent.
+ * Returns whether a change decides who sees a private project that has an owner, which is for the owner and workspace admins. A project
+ * without an owner was made by an agent.
  */
 export function decidesWhoSees(before: ProjectRow, changes: Partial<ProjectRow>): boolean {
   if (before.visibility !== 'private' || before.ownerUuid === null) return false

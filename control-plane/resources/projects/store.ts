@@ -48,7 +48,7 @@ export async function findProject(db: Db, workspaceId: WorkspaceUuid, id: Projec
   return projects.find(db, { workspaceId, id })
 }
 
-/** Whether a project of the workspace, deleted or not, has the prefix. */
+/** Returns whether a project of the workspace, deleted or not, has the prefix. */
 export async function isPrefixTaken(db: Db, workspaceId: WorkspaceUuid, prefix: string): Promise<boolean> {
   return (await db('projects').where({ workspace_id: workspaceId, prefix }).first('id')) !== undefined
 }
@@ -89,7 +89,7 @@ export interface ProjectFilter extends OlderPage {
   /** Matched case-insensitively against name, description and prefix. */
   q?: string
   visibleTo?: ProjectViewer
-  /** Only projects this agent was let into. */
+  /** The agent that was let into the projects that are listed. */
   grantedTo?: GrantedAgent
 }
 

@@ -41,7 +41,7 @@ export function onlyVisibleWork(
   })
 }
 
-/** Whether the caller sees this row of work. */
+/** Returns whether the caller sees this row of work. */
 export async function seesWork(
   db: Db,
   caller: Caller,

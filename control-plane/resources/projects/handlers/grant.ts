@@ -29,14 +29,14 @@ export function projectGrantHandlers(): ImplementedRoute[] {
 
     async remove({ db, caller, params }) {
       const project = await ownProject(db, caller, params.projectId)
-      // Also for a deleted agent, which may be restored.
+      // The grant of a deleted agent goes, too, as the agent may be restored.
       const agent = (await lookUpAgent(db, caller, params.agentId)) ?? fail('agent_not_found', { param: 'agentId' })
       await removeGrant(db, project.id, agent.id)
     },
   })
 }
 
-/** Only the project's owner and workspace admins decide who may see it. */
+/** Returns the project where the caller decides who may see it: its owner and workspace admins do. */
 async function ownProject(db: Db, caller: PersonCaller, id: ProjectUuid): Promise<ProjectRow> {
   const project = await liveProject(db, caller, id)
   if (!ownsOrAdministersProject(project, caller))

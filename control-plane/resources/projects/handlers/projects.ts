@@ -110,7 +110,7 @@ async function ofAgent({ db, caller, params, query }: HandlerInput<typeof projec
   )
 }
 
-/** One page of the rows of `read`, as summaries. */
+/** Returns one page of the rows of `read`, as summaries. */
 async function pageFor(
   query: { limit: number; after?: string | undefined; cursor?: string | undefined },
   read: (page: Pick<ProjectFilter, 'before' | 'limit'>) => Promise<ProjectRow[]>,
