@@ -134,7 +134,7 @@ export async function resolveQuestion(
 type SearchedFields = 'status' | 'taskId' | 'runId' | 'sessionId' | 'conversationId' | 'agentRef'
 export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, SearchedFields>> {
   workspaceId: WorkspaceUuid
-  /** When set, only questions that this viewer sees are listed. */
+  /** The viewer whose visible questions are listed; left out: all questions. */
   visibleTo?: WorkViewer
 }
 

@@ -74,7 +74,7 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
   })
 }
 
-/** What would have worked, where there are options. */
+/** Says what would have worked, where there are options. */
 function choicesOf({ options, answerMode }: QuestionRow): { allowedValues?: string[]; message?: string } {
   if (options === null) return {}
   const count = answerMode === 'single_select' ? 'exactly one option' : 'one or more options'
@@ -130,7 +130,7 @@ async function filterOf({ db, caller, query }: List): Promise<Omit<QuestionFilte
   }
 }
 
-/** Who sees the work that a question is about may see and answer it. Fails with `question_not_found`. */
+/** Finds a question for whoever sees the work that it is about: they may see and answer it. Fails with `question_not_found`. */
 async function visibleQuestion(db: Db, caller: Caller, id: QuestionId): Promise<QuestionRow> {
   const question = await findQuestion(db, caller.workspaceId, id)
   const isSeen = question !== null && (await seesWork(db, caller, { table: 'questions', id }))
@@ -164,7 +164,7 @@ async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: D
   const { db, caller, params, body } = input
   const asked = await visibleQuestion(db, caller, params.id)
   const agent = await findAgent(db, asked.agentRef)
-  // Its questions were closed with it; what is in the way is that the agent is gone.
+  // The questions of a deleted agent were closed with it; what is in the way is that the agent is gone.
   if (asked.answerMode === 'secret_input' && (agent === null || agent.deletedAt !== null))
     return fail('secret_input_requires_agent', { status: 409, message: 'The agent that asked is deleted.' })
   const question = await openQuestion(db, caller, params.id)

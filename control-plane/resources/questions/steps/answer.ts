@@ -65,7 +65,7 @@ export async function closeAnswered(
   await requestWake(
     tx,
     {
-      // It goes on with that run, and so with the words that this one follows.
+      // The wake goes on with that run, and so with the words that the run follows.
       ...asked('approval_resolved', { answerer: await causeOf(tx, person.personRef) }, speakersOf(run)),
       workspaceId: question.workspaceId,
       agentRef: question.agentRef,
