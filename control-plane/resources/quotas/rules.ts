@@ -49,7 +49,7 @@ export const harnessOfAccount = (account: string): string => account.split('/', 
 export interface Quota {
   /** Runs that may still begin on the account now. */
   room: number
-  /** When there is room next. */
+  /** The time at which there is room next, in ms UTC. */
   opensAt: number
 }
 
@@ -71,7 +71,7 @@ const failuresToOpen = 3
 export const streakMs = 15 * 60_000
 const firstOpenMs = 30_000
 const longestOpenMs = 10 * 60_000
-/** One run at a time, for this long after the breaker was open. */
+/** Runs are tried one at a time for this long after the breaker was open. */
 export const trialMs = 60_000
 
 export interface Circuit {
@@ -95,7 +95,7 @@ export function circuitAfter(
   { before, ended }: { before: Circuit | null; ended: readonly Ended[] },
 ): Circuit | null {
   const { device, provider, at } = failure
-  // Others that were at work when it was opened fail as well.
+  // Runs that were at work when the breaker was opened fail as well.
   if (before !== null && at < before.openUntil) return null
   const since = Math.max(...successesOf(ended, failure), 0)
   const open = (times: number) => ({ device, provider, times, openedAt: at, openUntil: at + openMsOf(times) })
