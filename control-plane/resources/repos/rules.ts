@@ -43,7 +43,7 @@ export function cloneUrlOf(url: string): string | null {
   return given === null ? `https://${host}/${path}` : `${given.protocol}//${given.host}/${path}`
 }
 
-/** Where git is asked for a repository. Some hosts send elsewhere where the end is missing, and nobody follows. */
+/** Returns the address at which git is asked for a repository. Some hosts send elsewhere where the end is missing, and nobody follows. */
 export function addressOfRepo({
   cloneUrl,
   gitRemote,

@@ -18,7 +18,7 @@ const repos = table('repos', {
   name: text,
   /** `host/owner/name`, lower-case; the same for all forms of the remote's address. */
   gitRemote: text,
-  /** As it was added; null: nobody said more than `gitRemote`. */
+  /** The address as it was added; null: nobody said more than `gitRemote`. */
   cloneUrl: nullableText,
   defaultBranch: nullableText,
   provider: z.enum(providers),
