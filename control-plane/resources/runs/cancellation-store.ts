@@ -17,7 +17,7 @@ import { runs, type RunRow } from './store.ts'
 const cancellations = table('run_cancellations', {
   id: text,
   workspaceId: workspaceUuid,
-  /** Whose runs: `subjectId` is the workspace, the agent (`agt_`) or the person (UUID) at their root. */
+  /** The kind of root that the runs have: `subjectId` is the workspace, the agent (`agt_`) or the person (UUID) at their root. */
   subject: z.enum(['workspace', 'agent', 'person']),
   subjectId: text,
   /** `waiting`: those that nothing executed when it was asked for; `waiting_for_cloud`: those of the cloud among them. */
@@ -31,7 +31,7 @@ const cancellations = table('run_cancellations', {
 })
 export type RunCancellation = RowOf<typeof cancellations>
 
-/** Of the tables `c` and `runs`: the cancellation means the run. */
+/** The condition on the tables `c` and `runs` that the cancellation means the run. */
 const means = `c.workspace_id = runs.workspace_id and runs.created_at <= c.created_at
   and (c.extent = 'live' or runs.status = 'queued' or runs.started_at > c.created_at)
   and (c.extent <> 'waiting_for_cloud' or runs.environment_type = 'cloud')
@@ -76,5 +76,5 @@ export async function listCancellations(db: Db, limit: number): Promise<RunCance
 
 const one = query(`select id from runs where id = ? and not (${notCancelled})`, z.object({ id: runId }))
 
-/** Whether a run that waits is about to be cancelled. */
+/** Returns whether a run that waits is about to be cancelled. */
 export const isToBeCancelled = async (db: Db, runId: RunId): Promise<boolean> => (await one.first(db, [runId])) !== null

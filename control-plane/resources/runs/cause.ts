@@ -27,8 +27,8 @@ export async function causeThrough(
 }
 
 /**
- * The same by a `usr_` or `agt_` id, null for the platform. Of an agent, its runs at work count; answers null where they are not
- * all of one person's cause.
+ * Returns the person behind a `usr_` or `agt_` id; null for the platform. Of an agent, its runs at work count; null where they are not all
+ * of one person's cause.
  */
 export async function causeOf(db: Db, publicId: ActorRef | null): Promise<Person> {
   if (publicId === null) return null
@@ -39,7 +39,7 @@ export async function causeOf(db: Db, publicId: ActorRef | null): Promise<Person
   return causes.size === 1 ? [...causes][0]! : null
 }
 
-/** The same for who calls a route. */
+/** Returns the person behind whoever calls a route. */
 export async function causeOfCaller(db: Db, caller: Caller): Promise<Person> {
   if (caller.kind === 'person') return caller.personUuid
   const run = await findRun(db, caller.runId)

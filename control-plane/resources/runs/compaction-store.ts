@@ -64,7 +64,7 @@ export const listLateCompactions = (
 /** The most runs that are taken to have ended in one millisecond. */
 const mostAtOnce = 1_000
 
-/** Whether the run's session is still as the run left it, as `listIdle` says; the row is locked until the transaction ends. */
+/** Returns whether the run's session is still as the run left it, as `listIdle` says; the row is locked until the transaction ends. */
 export async function isStillIdle(db: Db, run: RunRow): Promise<boolean> {
   if ((await runs.first(lockRows(runs.from(db).where({ id: run.id })))) === null) return false
   const found = await listIdle(db, {

@@ -39,12 +39,12 @@ export async function replaceOutputSchemas(db: Db, runId: RunId, schemas: JsonSc
   await details.update(db, { runId }, { outputSchemas: schemas })
 }
 
-/** For a run that no device was given yet. */
+/** Sets the spec of a run that no device was given yet. */
 export async function replaceSpec(db: Db, runId: RunId, spec: RunSpec): Promise<void> {
   await details.update(db, { runId }, { spec })
 }
 
-/** What was tried of the wall around the run. What was told first stays: it is from before the run could have a part in it. */
+/** Records what was tried of the wall around the run. The first report stays: it is from before the run could have a part in it. */
 export async function recordWall(db: Db, runId: RunId, wall: TriedAct[]): Promise<void> {
   await details.update(db, { runId, wall: null }, { wall })
 }

@@ -16,7 +16,7 @@ export const details = table('run_details', {
   outputSchema: nullableText,
   outputAt: nullableTime,
   outputSchemas: nullableJson(z.record(z.string(), z.record(z.string(), z.unknown()))),
-  /** What was tried of the wall around it; null: nobody told. */
+  /** The acts that were tried of the wall around the run; null: nobody told. */
   wall: nullableJson(triedActs),
 })
 export type RunDetails = RowOf<typeof details>

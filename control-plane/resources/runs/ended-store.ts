@@ -2,7 +2,7 @@ import type { WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { runs, type RunRow } from './store.ts'
 
-/** So many are enough to judge a failure by. */
+/** The last 200 runs are enough to judge a failure by. */
 const latest = runs.query(
   `where workspace_id = ? and created_at > ? and ended_at is not null order by created_at desc, id desc limit 200`,
 )

@@ -17,7 +17,7 @@ export const pageBytes = 4 * 1024 * 1024
 /** The latest time that a Date holds. */
 const maxTime = 8_640_000_000_000_000
 
-/** What is read of a frame. */
+/** The part of a frame that is read. */
 type Lines = Pick<Frame, 'firstSeq' | 'lastSeq' | 'body'>
 
 interface Numbered {
@@ -69,7 +69,7 @@ function parseJson(text: string): unknown {
 
 export interface EventPage {
   events: RunEvent[]
-  /** Of their lines. */
+  /** The number of bytes in the lines of the events. */
   bytes: number
   hasMore: boolean
 }
@@ -94,7 +94,7 @@ export async function listEvents(
   }
 }
 
-/** What a device tells when a run begins, before its harness says anything. */
+/** The number of events that a device tells when a run begins, before its harness says anything. */
 const openingEvents = 10
 
 /** The first events of a run, of its first two frames. */
@@ -129,7 +129,7 @@ export async function listEventsBackward(
   }
 }
 
-/** To parse it takes so long that others come in between. */
+/** Parsing a long line takes so long that others come in between. */
 const isLong = ({ text }: Numbered): boolean => text.length > 128 * 1024
 const othersTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -172,7 +172,7 @@ const answerPages = 4
 export interface FinalAnswer {
   text: string
   isError: boolean
-  /** Of a run that did a command step of a workflow. */
+  /** The result of a run that did a command step of a workflow; null: it did none. */
   gate: CommandResult | null
 }
 

@@ -39,7 +39,7 @@ export async function* followRun(options: FollowOptions): AsyncGenerator<StreamM
   try {
     while (!options.signal.aborted) {
       doorbell.clear()
-      // Read before the events: no event is stored after the ending, so those read next are all there are.
+      // The run is read before the events: no event is stored after the ending, so those read next are all there are.
       const run = await findRun(db, runId)
       const newBytes = run === null ? 0 : run.eventBytes - readBytes
       const release = await options.room.takeFor(Math.min(newBytes, partBytes), (ms) => options.world.sleep(ms))

@@ -19,7 +19,7 @@ export function findSchemaFlaw(text: string): { name: string; message: string } 
   return null
 }
 
-/** Why the data does not fit the schema; null when it does. Takes `{ schema, data }` as JSON. */
+/** Returns why the data does not fit the schema; null: it does. Takes `{ schema, data }` as JSON. */
 export function findMisfit(text: string): Misfit | null {
   const { schema, data } = JSON.parse(text) as { schema: JsonSchemas[string]; data: unknown }
   const validate = compile(schema)

@@ -25,7 +25,7 @@ export async function listRunsByIds(
 export interface RunFilter extends OlderPage {
   workspaceId: WorkspaceUuid
   agentRef?: AgentRef
-  /** When set, only runs that this viewer sees are listed. */
+  /** The viewer whose visible runs are listed; left out: all runs. */
   visibleTo?: WorkViewer
   taskId?: TaskId
   statuses?: readonly string[]

@@ -78,7 +78,7 @@ const running = runs.query(
   `where ended_at is null and status = 'running' and (created_at, id) > (?, ?) order by created_at, id limit ?`,
 )
 
-/** Of all workspaces, oldest first. `after`: the last one of the page before. */
+/** Lists running runs of all workspaces, oldest first. `after`: the last one of the page before; null: this is the first page. */
 export const listRunning = (db: Db, page: { after: RunRow | null; limit: number }): Promise<RunRow[]> =>
   running.list(db, [page.after?.createdAt ?? -1, page.after?.id ?? '', page.limit])
 

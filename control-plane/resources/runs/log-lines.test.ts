@@ -36,7 +36,7 @@ describe('lines that are too long', () => {
     const lines = ['a', long(5, limit + 1), 'b', long(6, limit), 'no event'.padEnd(limit + 9, 'y'), 'c']
     const expected = ['a', gap(4, 5, limit + 1), 'b', lines[3], gap(7, 0, limit + 9), 'c']
     expect(bounded(`${lines.join('\n')}\n`, [3, 8])).toBe(`${expected.join('\n')}\n`)
-    // Without a line end at its end, too.
+    // A text without a line end at its end is bounded, too.
     expect(bounded(lines.slice(0, 2).join('\n'), [3, 4])).toBe(expected.slice(0, 2).join('\n'))
   })
 

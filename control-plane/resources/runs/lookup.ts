@@ -25,7 +25,7 @@ async function isRunVisible(
   { run, agent }: { run: RunRow; agent: AgentIdentity | null },
 ): Promise<boolean> {
   if (caller.kind === 'agent' && caller.agentRef === run.agentRef) return true
-  // What is about nothing but its agent needs no look at other tables.
+  // A run that is about nothing but its agent needs no look at other tables.
   if (run.taskId === null && run.conversationId === null)
     return agent === null || isAgentVisible(agent, viewerOfAgents(caller))
   return seesWork(db, caller, { table: 'runs', id: run.id })

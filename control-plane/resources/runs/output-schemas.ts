@@ -30,7 +30,7 @@ export async function checkSchemas(schemas: JsonSchemas, { costly, caller }: Sch
   fail('validation_error', { param: path, details: { fields: [{ path, message: flaw.message }] } })
 }
 
-/** Why the data does not fit the schema; null when it does. */
+/** Returns why the data does not fit the schema; null: it does. */
 export async function schemaMisfitOf(
   schema: JsonSchemas[string],
   data: unknown,
@@ -54,7 +54,7 @@ const sentences = {
 } as const
 const sentenceOf = ({ why }: JobAnswer<never> & { kind: 'gave_up' }) => sentences[why]
 
-/** All schemas the run's output may name; the run's own come before those of the runs it continues. */
+/** Returns all schemas that the run's output may name; the run's own come before those of the runs it continues. */
 export async function listOutputSchemas(db: Db, run: RunRow): Promise<JsonSchemas> {
   let found: JsonSchemas = {}
   for await (const each of withAncestors(db, run))

@@ -35,7 +35,7 @@ export function retryPrompt(
   return prompt === null ? why : `${prompt}\n\n${why}`
 }
 
-/** When a run ended of which its device says how long ago: never before it started, never later than now. */
+/** Returns when a run ended of which its device says how long ago (ms): never before it started, never later than now. */
 export function endedAtOf(
   { startedAt, createdAt }: { startedAt: number | null; createdAt: number },
   { heardAt, agoMs }: { heardAt: number; agoMs: number },

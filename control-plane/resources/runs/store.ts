@@ -44,14 +44,14 @@ export const runs = table(
     requestedByRef: actorRef.nullable(),
     /** UUID of the person at the root of its chain of wakes; null: not known. */
     causedByUuid: personUuid.nullable(),
-    /** Others whose words it follows; null: of somebody who is not known. */
+    /** The UUIDs of others whose words the run follows; null among them: somebody who is not known. */
     wordsBy: json(z.array(personUuid.nullable())),
-    /** Who wrote the AGENT.md that it follows; empty: it follows none. */
+    /** The UUIDs of those who wrote the AGENT.md that the run follows, null for one who is not known; empty: it follows none. */
     instructionsBy: json(z.array(personUuid.nullable())),
     harness: z.enum(harnessNames),
     environmentType: z.enum(['device', 'cloud']),
     folderId: folderRef.nullable(),
-    /** Of a cloud run: the repository in its sandbox. */
+    /** The repository in the sandbox of a cloud run; null: there is none. */
     repoId: repoUuid.nullable(),
     taskId: taskId.nullable(),
     taskKey: nullableText,
@@ -63,7 +63,9 @@ export const runs = table(
     leaseState: z.enum(['none', 'offered', 'claimed']),
     device: deviceRef.nullable(),
     offerExpiresAt: nullableTime,
-    /** Its place among those that wait, where that is not `createdAt`: it goes on with the work of a run that was first. */
+    /**
+     * The place (ms UTC) among the runs that wait, where it goes on with the work of a run that was first; null: `createdAt` is the place.
+     */
     inLineSince: nullableTime,
     ungatedSince: nullableTime,
     cancelExitReason: nullableText,
@@ -80,7 +82,7 @@ export const runs = table(
     fallbackHarness: z.enum(harnessNames).nullable(),
     fallbackKeyId: secretId.nullable(),
     fallbackModel: nullableText,
-    /** It makes the session of the run that it continues smaller, and does nothing else. */
+    /** The run makes the session of the run that it continues smaller, and does nothing else. */
     compacts: nullableFlag,
     /** The workflow run (`flr_`) of which it does a step, and the number of that call. */
     workflowRunId: workflowRunId.nullable(),
@@ -90,16 +92,16 @@ export const runs = table(
     usage: nullableJson(usageData),
     costUsd: nullableText,
     toolCallCount: nullableInt,
-    /** When the provider's limit, by which the run ended, is over; null: it did not end so, or nobody said when. */
+    /** The time (ms UTC) at which the provider's limit is over by which the run ended; null: it did not end so, or nobody said when. */
     limitResetsAt: nullableTime,
-    /** Its provider failed, which ended it; null: nobody said so. */
+    /** The provider failed, which ended the run; null: nobody said so. */
     providerFailed: nullableFlag,
     eventSeq: int,
     eventBytes: int,
     gapBytes: int,
     logVerified: nullableFlag,
     harnessStartedAt: nullableTime,
-    /** Of its harness's program, once it has ended; null: its device did not say. */
+    /** The version of the harness's program, once the run has ended; null: its device did not say. */
     harnessVersion: nullableText,
     createdAt: time,
     startedAt: nullableTime,

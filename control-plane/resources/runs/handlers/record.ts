@@ -45,7 +45,7 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
       const run = await readableRun(db, caller, params.runId)
       const prompt = (await findDetails(db, run.id))?.prompt ?? null
       if (prompt === null) return fail('run.context_not_stored')
-      // It names files that its agent sees; who reads it may not.
+      // The prompt names files that its agent sees; who reads it may not.
       const viewing = { workspaceId: caller.workspaceId, viewer: fileViewerOf(caller) }
       return { prompt: await withoutHiddenFiles(db, viewing, prompt) }
     },
@@ -164,7 +164,7 @@ function manifestOf(
     instructions: stored.rules.map(({ name, text }) => ({ name, sha256: sha256(text) })),
     permissions: spec.permissions,
     mcpServers: { given, leftOut: stored.mcpServers.leftOut.filter(({ name }) => !given.includes(name)) },
-    // Also of a run that was stored before its manifest named all of them.
+    // Variables of the spec are named, too: a run may have been stored before its manifest named all of them.
     envKeys: [...new Set([...runVariableNames(spec), ...stored.envKeys])],
     envKeysLeftOut: stored.envKeysLeftOut.map(({ name, reason }) => ({ name, reason: sayVariableLeftOut(reason) })),
     wall,
@@ -202,7 +202,7 @@ async function readChangeSet(
       if (live.ok) await room.hold(live.changeSet.diff.length + live.changeSet.files.length * fileBytes)
       return toReply(run, live, true)
     }
-    // It may have ended while its device was asked.
+    // The run may have ended while its device was asked.
     if ((await findRun(db, run.id))?.endedAt === null)
       return fail('repo_unavailable', { message: 'The device of this run does not answer.' })
   }

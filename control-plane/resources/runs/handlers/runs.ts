@@ -127,7 +127,7 @@ async function expand(db: Db, run: RunRow, { parts, caller }: { parts: readonly 
   return expanded
 }
 
-/** What the run stopped to ask a person, as far as the caller sees it; null: nothing. */
+/** Returns what the run stopped to ask a person, as far as the caller sees it; null: nothing. */
 async function askedBy(db: Db, { workspaceId, id: runId }: RunRow, caller: Caller): Promise<string | null> {
   const filter = { workspaceId, runId, limit: mostAsked, ...withoutUndefined({ visibleTo: workViewerOf(caller) }) }
   const questions = (await listQuestions(db, filter)).filter(
@@ -163,7 +163,7 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
     })
   const requestedByRef = publicIdOf(caller)
   const by = await loadSpeaker(db, caller.workspaceId, actorOf(caller))
-  // On the same task, whose lock lets one run at a time work on it.
+  // A retry works on the same task, whose lock lets one run at a time work on it.
   const task = run.taskId === null ? null : await findTaskById(db, run.taskId)
   const answer = await startRun(
     db,

@@ -29,7 +29,7 @@ interface Surroundings extends Moment {
   devices: ReadonlyMap<string, DeviceRow>
   /** The open holds of the page's runs that stopped to ask. */
   holds: ReadonlyMap<string, readonly OpenHold[]>
-  /** Of the runs of the page that wait, by their ids. */
+  /** The facts of the runs of the page that wait, by their ids. */
   waiting: ReadonlyMap<string, RunFacts>
   /** null when no run of the page waits. */
   placement: PlacementFacts | null
@@ -192,7 +192,7 @@ function detailOf(run: RunRow, sandbox: SandboxRow | null) {
   }
 }
 
-/** Without a key the harness uses the sign-in of the device's owner, and the operator's key in the cloud. */
+/** The harness uses the sign-in of the device's owner where it has no key, and the operator's key in the cloud. */
 function accessModeOf(run: RunRow): 'credits' | 'byok' | 'subscription' {
   if (run.providerKeyId !== null) return 'byok'
   return harnesses[run.harness].runsOwnCommand ? 'subscription' : placeOf(run).paidBy

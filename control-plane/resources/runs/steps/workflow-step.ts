@@ -31,13 +31,13 @@ const steps = query(
   row,
 )
 
-/** Of several runs, a call with a longer prompt is shown without its label: a hundred of them would be tens of megabytes. */
+/** A call with a longer prompt is shown without its label among several runs: a hundred of them would be tens of megabytes. */
 const argCharsInLists = 16_384
 const anyArgChars = 10_000_000
 
 const shownArgs = z.object({ label: z.string().nullish(), phase: z.string().nullish() })
 
-/** By the ids of the runs; those that do no step are left out. */
+/** Returns the steps by the ids of their runs; runs that do no step are left out. */
 export async function listWorkflowSteps(
   db: Db,
   runIds: readonly (RunId | null)[],
