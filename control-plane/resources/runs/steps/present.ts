@@ -198,6 +198,6 @@ function accessModeOf(run: RunRow): 'credits' | 'byok' | 'subscription' {
   return harnesses[run.harness].runsOwnCommand ? 'subscription' : placeOf(run).paidBy
 }
 
-/** The documents have no name for `strict`, in which only what the agent's lists allow is done. */
+/** The API has no name for `strict`, in which only what the agent's lists allow is done. */
 const modeOf = (permissionMode: string | null): 'ask' | 'full' | 'agent_default' =>
   permissionMode === 'ask' || permissionMode === 'full' ? permissionMode : 'agent_default'
