@@ -7,7 +7,7 @@ export const stateLimits: Readonly<Record<SandboxState, number | null>> = {
   starting: 60_000,
   linked: null,
   lost: 5 * 60_000,
-  // With what is pushed of a repository, which has half of it.
+  // The time includes the push of a repository, which has half of it.
   salvaging: 300_000,
   // Work that is not pushed may still be rescued.
   ended: 120_000,
@@ -17,9 +17,9 @@ export const stateLimits: Readonly<Record<SandboxState, number | null>> = {
 export const mostSalvages = 3
 
 export interface Seen {
-  /** What the engine says of the container; `waiting`: it was started and does not run yet. null: there is none. */
+  /** The engine's word on the container; `waiting`: it was started and does not run yet. null: there is none. */
   container: 'created' | 'waiting' | 'running' | 'exited' | null
-  /** Its runner is linked, or was. */
+  /** The runner is linked, or was. */
   hasLinked: boolean
   /** A runner has begun with the run. */
   hasStarted: boolean
@@ -29,16 +29,15 @@ export interface Seen {
   isBeingCreated: boolean
   /** A container that was to tell what is left ended before it had, and another one may come further. */
   maySalvageAgain: boolean
-  /** It was given a container that was made ahead of its run. */
+  /** The sandbox was given a container that was made ahead of its run. */
   isWarm: boolean
   /** The engine may have one more container, those that are made ahead among them. */
   hasPlace: boolean
-  /** How long the sandbox has been in its state, in ms. */
+  /** The time for which the sandbox has been in its state, in ms. */
   forMs: number
 }
 
 export type Act =
-  /** Nothing is to be done now. */
   | { do: 'wait' }
   | { do: 'create' }
   | { do: 'start' }
@@ -61,7 +60,7 @@ export type Act =
 const wait = { do: 'wait' } as const
 
 /**
- * What is to be done next with a sandbox, as a pure function of what was seen. Its life:
+ * Decides what is to be done next with a sandbox, as a pure function of what was seen. Its life:
  *
  *     wanted --> creating --> starting --> linked --> ended --> removed
  *        | |         |            ^ |       |  |          ^
@@ -76,7 +75,7 @@ const wait = { do: 'wait' } as const
  */
 export function nextAct(state: SandboxState, seen: Seen): Act {
   if (state === 'ended') {
-    // It leaves by itself once all it has is stored.
+    // The container leaves by itself once all it has is stored.
     if (seen.container === 'running') return isOver('ended', seen) ? { do: 'stop' } : wait
     return { do: 'remove' }
   }
@@ -98,7 +97,7 @@ export function nextAct(state: SandboxState, seen: Seen): Act {
       return { do: 'give up', exitReason: 'dispatch_error', why: 'The sandbox ended before its runner was connected.' }
     case 'linked':
       if (seen.container === 'running') return wait
-      // Nothing of the run is there that could be lost.
+      // A run that has not started has nothing there that could be lost.
       return seen.hasStarted ? { do: 'note loss' } : { do: 'give up', exitReason: 'sandbox_lost', why: gone }
     case 'lost':
       // A server started the second container and died before it noted that.
@@ -143,7 +142,7 @@ export const warmMakingMs = 5 * 60_000
 
 export interface SeenWarm {
   container: Seen['container']
-  /** It is made as one would be made now, and there are not too many. */
+  /** The container is made as one would be made now, and there are not too many. */
   isWanted: boolean
   forMs: number
 }
@@ -153,13 +152,13 @@ export type WarmAct =
   | { do: 'create' }
   | { do: 'start' }
   | { do: 'enter'; state: WarmState }
-  /** Nobody takes it from now on. `hasDied`: by itself, or by somebody else's hand. */
+  /** The container is nobody's to take from now on. `hasDied`: by itself, or by somebody else's hand. */
   | { do: 'retire'; hasDied: boolean }
   /** The container, its volume, its folder and its row go. */
   | { do: 'remove' }
 
 /**
- * What is to be done next with a container that is made ahead of the run that it will have:
+ * Decides what is to be done next with a container that is made ahead of the run that it will have:
  *
  *     making --> ready --> (taken: its row becomes that of a sandbox, which is `wanted`)
  *        |         |
@@ -181,7 +180,7 @@ export function nextWarmAct(state: WarmState, { container, isWanted, forMs }: Se
 export interface SeenPool {
   /** The containers that have no run yet, oldest first. */
   warm: readonly { id: string; state: WarmState; madeOf: string; isKept: boolean }[]
-  /** What a container would be made of now; null: none is to be made. */
+  /** The things of which a container would be made now; null: none is to be made. */
   madeOf: string | null
   /** The number of containers that are to wait for runs. */
   wanted: number
@@ -192,8 +191,8 @@ export interface SeenPool {
 }
 
 /**
- * Which of those made ahead are not wanted, and how many are to be made. They give way to runs: together there are never more than the engine
- * may have. A container that is made of something else stays as long as some server keeps it.
+ * Decides which of the containers made ahead are not wanted, and how many are to be made. They give way to runs: together there are never
+ * more than the engine may have. A container that is made of something else stays as long as some server keeps it.
  */
 export function planPool({ warm, madeOf, wanted, most, sandboxes }: SeenPool): {
   unwanted: Set<string>

@@ -12,7 +12,7 @@ const network = table('run_network', {
   host: text,
   decision: z.enum(networkDecisions),
   requests: int,
-  /** By the sandbox. */
+  /** The numbers of bytes that the sandboxes sent and received. */
   bytesSent: int,
   bytesReceived: int,
   firstAt: time,
@@ -21,7 +21,7 @@ const network = table('run_network', {
 export type NetworkRow = RowOf<typeof network>
 
 const ofRun = network.query('where run_id = ? order by first_at, host, decision')
-/** What the sandboxes of a run asked for, first asked first. */
+/** Lists what the sandboxes of a run asked for, first asked first. */
 export const listNetwork = (db: Db, runId: RunId): Promise<NetworkRow[]> => ofRun.list(db, [runId])
 
 const add = command(`insert into run_network
@@ -35,7 +35,7 @@ const add = command(`insert into run_network
 /** Adds to what is told of a run. The number of its rows stays bounded, whatever names a sandbox makes up. */
 export async function addNetwork(tx: Tx, runId: RunId, counted: readonly Omit<NetworkRow, 'runId'>[]): Promise<void> {
   const known = new Set((await listNetwork(tx, runId)).map(keyOf))
-  // In one order, so that two replicas do not wait for each other.
+  // Rows are written in one order, so that two replicas do not wait for each other.
   for (const row of counted.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {
     const isRoom = known.has(keyOf(row)) || known.size < networkLimits.hosts
     const host = isRoom ? row.host : otherHosts.further

@@ -15,30 +15,32 @@ const sandboxes = table('sandboxes', {
   id: sandboxId,
   workspaceId: workspaceUuid,
   runId,
-  /** Of the offer that is made to it. */
+  /** The fence of the offer that is made to it. */
   fence: int,
   engineId: text,
   /** The durable id of the device that it is to the link. */
   device: deviceRef,
   size: z.enum(sandboxSizes),
-  /** Of the machine with the engine: with its token and the socket of its broker. null: nobody has begun to create it. */
+  /**
+   * The folder on the machine with the engine, with the sandbox's token and the socket of its broker; null: nobody has begun to create it.
+   */
   folder: nullableText,
   state: z.enum(sandboxStates),
-  /** By the digest or id that the engine has of it; null: nobody has begun to create it. */
+  /** The image by the digest or id that the engine has of it; null: nobody has begun to create it. */
   image: nullableText,
   /** The volume of the sandbox before, with which it goes on, or that of a container which was made ahead; null: its own. */
   volume: nullableText,
   /** The name of the container that was made ahead, and of its volume; null: the sandbox has a container of its own. */
   container: nullableText,
-  /** Its container ended for want of memory. */
+  /** The container ended for want of memory. */
   outOfMemory: nullableFlag,
-  /** Its volume is kept for a sandbox that goes on with it, and has not been made yet. */
+  /** The volume is kept for a sandbox that goes on with it, and has not been made yet. */
   leavesVolume: nullableFlag,
-  /** What went wrong with it, for people. */
+  /** A text for people about what went wrong with it; null: nothing is known. */
   trouble: nullableText,
   /** Since when it is in its state. */
   stateAt: time,
-  /** Its container and its volume are gone. */
+  /** The time at which its container and its volume were gone; null: it is not removed. */
   removedAt: nullableTime,
   version: int,
   createdAt: time,
@@ -61,7 +63,7 @@ const ofRun = sandboxes.query('where run_id = ? order by created_at desc limit 1
 export const findSandboxOfRun = (db: Db, runId: RunId): Promise<SandboxRow | null> => ofRun.first(db, [runId])
 
 const ofEngine = sandboxes.query('where engine_id = ? and removed_at is null order by created_at')
-/** Those of an engine that are not removed, oldest first. */
+/** Lists the sandboxes of an engine that are not removed, oldest first. */
 export const listSandboxesOfEngine = (db: Db, engineId: string): Promise<SandboxRow[]> => ofEngine.list(db, [engineId])
 
 const count = query(
@@ -80,23 +82,23 @@ export async function listSandboxes(
   return sandboxes.list(newestFirst(withRemoved ? found : found.whereNull('removed_at'), page))
 }
 
-/** Of its container on the engine, and of its own volume. */
+/** Returns the name of the sandbox's container on the engine, and of its own volume. */
 export const engineNameOf = ({ runId, fence, container }: Pick<SandboxRow, 'runId' | 'fence' | 'container'>): string =>
   container ?? `svc-${runId}-${fence}`
 
-/** With which it works: its own, or that of the sandbox before. */
+/** Returns the name of the volume with which the sandbox works: its own, or that of the sandbox before. */
 export const volumeOf = (row: SandboxRow): string => row.volume ?? engineNameOf(row)
 
-/** Whether a sandbox goes on with the volume of the one before it. */
+/** Returns whether a sandbox goes on with the volume of the one before it. */
 export const takesOverVolume = ({ volume, container }: SandboxRow): boolean => volume !== null && container === null
 
 const left = sandboxes.query('where engine_id = ? and leaves_volume = 1 and removed_at is not null order by created_at')
-/** Those that are removed, and whose volumes are kept. */
+/** Lists the sandboxes of an engine that are removed and whose volumes are kept, oldest first. */
 export const listLeftVolumes = (db: Db, engineId: string): Promise<SandboxRow[]> => left.list(db, [engineId])
 
 const takers = sandboxes.query('where volume = ? and (removed_at is null or leaves_volume = 1) limit 1')
 const owner = sandboxes.query('where run_id = ? and fence = ? order by created_at desc limit 1')
-/** Whether a sandbox has this volume, goes on with it, or leaves it to one that will. */
+/** Returns whether a sandbox has this volume, goes on with it, or leaves it to one that will. */
 export async function isVolumeNeeded(db: Db, volume: string): Promise<boolean> {
   // Containers without a run are looked at first: from there one comes to a sandbox, and never back.
   if (await isWarmVolume(db, volume)) return true
@@ -107,13 +109,13 @@ export async function isVolumeNeeded(db: Db, volume: string): Promise<boolean> {
 }
 
 const engines = table('sandbox_engines', {
-  /** As the engine names itself. */
+  /** The id by which the engine names itself. */
   id: text,
   kind: text,
   /** Sandboxes that it may have at once, in all and of one workspace. */
   most: int,
   mostOfWorkspace: int,
-  /** When a server last found it able to take sandboxes. */
+  /** The time at which a server last found it able to take sandboxes. */
   readyAt: time,
 })
 export type EngineRow = RowOf<typeof engines>
@@ -144,7 +146,7 @@ const roomOfEngines = query(
   z.object({ left_in_all: int, left_of_workspace: int }),
 )
 
-/** How many more sandboxes a workspace may have now; null: no engine is ready. */
+/** Returns how many more sandboxes a workspace may have now; null: no engine is ready. */
 export async function findCloudRoom(db: Db, workspaceId: WorkspaceUuid, now: number): Promise<number | null> {
   const rows = await roomOfEngines.list(db, [workspaceId, now - engineAwayMs])
   if (rows.length === 0) return null

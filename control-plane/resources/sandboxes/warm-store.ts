@@ -18,13 +18,13 @@ const warm = table(
     deviceUuid,
     /** Stands for the image, the limits and the place of its folder: a run gets a container that is made of what is set now. */
     madeOf: text,
-    /** By the digest or id that the engine has of it. */
+    /** The image by the digest or id that the engine has of it. */
     image: text,
     /** The folder into which its identity will be written, and in which its broker will listen. */
     folder: text,
     state: z.enum(warmStates),
     stateAt: time,
-    /** When a server that would make it again last saw it. */
+    /** The time at which a server that would make it again last saw it. */
     keptAt: time,
     version: int,
     createdAt: time,
@@ -38,7 +38,7 @@ export const insertWarm = (db: Db, row: WarmRow): Promise<void> => warm.insert(d
 export const findWarm = (db: Db, id: SandboxId): Promise<WarmRow | null> => warm.find(db, { id })
 
 const ofEngine = warm.query('where engine_id = ? order by created_at, id')
-/** Those of an engine, oldest first. */
+/** Lists the containers of an engine that are made ahead, oldest first. */
 export const listWarmOfEngine = (db: Db, engineId: string): Promise<WarmRow[]> => ofEngine.list(db, [engineId])
 
 /** Returns whether the row was as it was read; without that nothing is written. */
@@ -69,7 +69,7 @@ export async function takeWarm(
 /** The name of its container on the engine, and of its volume. */
 export const warmNameOf = (id: string): string => `svc-warm-${id}`
 
-/** Whether it is the volume of one that has no run yet. */
+/** Returns whether the volume is that of a container which has no run yet. */
 export async function isWarmVolume(db: Db, volume: string): Promise<boolean> {
   const [, id] = /^svc-warm-(\w+)$/.exec(volume) ?? []
   return id !== undefined && (await findWarm(db, idFrom(id))) !== null

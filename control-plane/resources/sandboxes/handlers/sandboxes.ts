@@ -25,7 +25,7 @@ export function sandboxHandlers({ cloud, leaseMs }: Dependencies): ImplementedRo
 
     async logs({ db, caller, params, query }) {
       const row = await sandboxThere(db, caller, params.sandboxId)
-      // Nothing was made that could have written any.
+      // A sandbox without a folder was never made, so nothing has written a log.
       if (row.folder === null) return { sandboxId: row.id, log: '' }
       const log = cloud === null ? null : await cloud.logOf(row, query.lines)
       return log === null ? fail('sandbox_engine_unavailable') : { sandboxId: row.id, log }
