@@ -43,7 +43,7 @@ export async function addSecret(
   const sealed = vault.seal(id, value)
   await claimSecretsKey(db, vault, at)
   try {
-    // In a savepoint: after a refused row PostgreSQL accepts no more statements in the transaction.
+    // The savepoint keeps the transaction usable: after a refused row PostgreSQL accepts no more statements in it.
     await inSavepoint(db, async (tx) =>
       insertSecret(tx, {
         id,
@@ -74,7 +74,7 @@ export function checkBrokered(value: string): void {
     )
 }
 
-/** All of an agent are opened for each of its runs, and looked for in all that it writes. */
+/** The number of secrets of an agent is bounded: all are opened for each of its runs, and looked for in all that it writes. */
 const mostOfAgent = 200
 
 /** Fails with `validation_error` when the agent has too many others. */

@@ -21,11 +21,11 @@ export type CloudSecret = Pick<SecretRow, 'id' | 'name' | 'envVarName' | 'broker
 export type SandboxDelivery =
   | 'plain'
   | 'placeholder'
-  /** Its harness signs in to the model with it, or would: what it gets in place of the key, its spec says. */
+  /** The harness signs in to the model with it, or would: what the harness gets in place of the key, its spec says. */
   | 'model_key'
   /** The broker adds it where it is needed. */
   | 'outside'
-  /** There is no way. */
+  /** The secret has no way into the sandbox. */
   | 'none'
 
 /** The parts of a spec that decide how the run's secrets get into its sandbox. */
@@ -62,7 +62,7 @@ export function brokeredValue(value: string): string | null {
   return isInRange && /^[\x20-\x7e]+$/.test(trimmed) ? trimmed : null
 }
 
-/** What stands in place of a value. */
+/** The form of the text that stands in place of a value. */
 export const placeholderForm = /brokered-[0-9a-f]{40}/g
 
 /** The placeholder of one secret or variable in one run, the same on all replicas. Nobody can make one without the key. */
@@ -94,7 +94,7 @@ interface Opening {
   world: Pick<World, 'bytes' | 'now'>
 }
 
-/** What a run in a sandbox has in its environment, by variables. Throws `VaultError` as `secretsForRun`. */
+/** Returns what a run in a sandbox has in its environment, by variables. Throws `VaultError` as `secretsForRun`. */
 export async function secretsForSandbox(
   db: Db,
   { run, spec }: CloudRun,
@@ -115,14 +115,14 @@ export async function secretsForSandbox(
 
 /** A secret, or a variable of a connection, that the broker of a run replaces. */
 export interface BrokeredSecret {
-  /** Its variable. */
+  /** The variable in the run's environment. */
   name: string
   placeholder: string
   /** null: it cannot be opened, or stands in no header. */
   value: string | null
   /** Set for a variable of a connection: resolves with its value, renewed where that is needed. Fails with ConnectionUnusable. */
   renewed?: () => Promise<string | null>
-  /** With a port where that is not 443. */
+  /** The hosts towards which it is replaced, with a port where that is not 443. */
   hosts: ReadonlySet<string>
 }
 
@@ -154,7 +154,7 @@ function openedValue(secret: SecretRow, vault: Pick<Vault, 'open'>): string | nu
 
 const mostNamed = 3
 
-/** Why a run may not go into a sandbox with these secrets; null: it may. */
+/** Returns why a run may not go into a sandbox with these secrets; null: it may. */
 export function troubleInSandbox(secrets: readonly CloudSecret[], spec: DeliverySpec): string | null {
   const without = secrets.filter((secret) => sandboxDelivery(secret, spec) === 'none')
   const [first] = without

@@ -6,7 +6,7 @@ import type { RunRow } from '../runs/store.ts'
 import { secretsForRun } from './store.ts'
 import type { Vault } from '../../vault/vault.ts'
 
-/** Of all long values that are in one body: to make tables for more takes longer than a server may stand still. */
+/** The characters of all long values that are in one body: to make tables for more takes longer than a server may stand still. */
 const maxFoundChars = 32 * 1024
 /** Values that overlap are found one after the other. */
 const maxLooks = 8
@@ -47,7 +47,7 @@ export function censored(body: unknown, secrets: readonly SecretValue[]): unknow
   fail('validation_error', { message: 'The body holds the values of many secrets. Leave them out.' })
 }
 
-/** Which of the pieces, but for those that are known, the body holds; of such as overlap, one at least. */
+/** Returns the indexes of the pieces that the body holds, but for those that are known; of such as overlap, one at least. */
 function indexesIn(body: unknown, pieces: readonly string[], known: ReadonlySet<number>): number[] {
   const wanted = [...pieces.keys()].filter((at) => !known.has(at))
   const labels = new Set<string>()

@@ -135,7 +135,7 @@ const keysOfAgent = query(
 /** The variables of an agent's secrets, in the order of their names, with the ids (`sec_`) of the secrets that they hold. */
 export async function listSecretKeys(db: Db, agentRef: AgentRef): Promise<Map<string, SecretId>> {
   const keys = await keysOfAgent.list(db, [agentRef])
-  // Of several with one name the last one is given, as in `secretsForRun`.
+  // The last one of several with one name is given, as in `secretsForRun`.
   return new Map(keys.filter((key) => !steersPrograms(key.env_var_name)).map((key) => [key.env_var_name, key.id]))
 }
 
@@ -165,7 +165,7 @@ export async function secretsForRun(
   vault: Pick<Vault, 'open'>,
 ): Promise<Record<string, string>> {
   const all = await listSecretsOfAgent(db, run.agentRef)
-  // These were stored before such names were refused.
+  // Secrets with such names were stored before these were refused.
   const secrets = all.filter(({ envVarName }) => !steersPrograms(envVarName))
   return Object.fromEntries(secrets.map(({ id, envVarName, sealed }) => [envVarName, vault.open(id, sealed)]))
 }

@@ -84,7 +84,7 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
 
     async revokeGrant({ db, caller, params }) {
       const secret = await ownSecret(db, caller, params.secretId)
-      // Also for a deleted agent, which may be restored.
+      // The grant of a deleted agent goes, too, as the agent may be restored.
       const agent = (await lookUpAgent(db, caller, params.agentId)) ?? fail('agent_not_found', { param: 'agentId' })
       await removeSecretGrant(db, secret.id, agent.id)
     },
