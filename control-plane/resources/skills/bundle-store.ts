@@ -22,7 +22,7 @@ const bundleFile = z.object({
 })
 export type BundleFile = z.infer<typeof bundleFile>
 
-/** What SKILL.md says of itself. */
+/** The front matter of a SKILL.md. */
 export const frontMatter = z.object({
   name: z.string().nullable(),
   description: z.string().nullable(),
@@ -55,7 +55,7 @@ export async function findBundle(db: Db, workspaceId: WorkspaceUuid, id: BundleI
 
 const byIds = bundles.query('where workspace_id = ? and id in ?')
 
-/** By their ids. */
+/** Returns the bundles by their ids. */
 export async function listBundles(
   db: Db,
   workspaceId: WorkspaceUuid,

@@ -9,7 +9,7 @@ import type { BundleFile } from './bundle-store.ts'
 export interface DecodedBundle {
   bundleHash: string
   files: readonly BundleFile[]
-  /** By the same order. */
+  /** The bytes of the files, in the order of `files`. */
   contents: readonly Uint8Array[]
   instructions: string
 }
@@ -21,7 +21,7 @@ export interface RawFile {
   executable: boolean
 }
 
-/** So much is read or hashed before others have their turn. */
+/** The number of bytes that are read or hashed before others have their turn. */
 const turnBytes = 1024 * 1024
 
 class LongWork {
@@ -46,7 +46,7 @@ export async function decodeBundle(sent: readonly BundleFileInput[]): Promise<De
 
 type DecodedFiles = { files: RawFile[]; flaw: null } | { files: null; flaw: { param: string; message: string } }
 
-/** The same for files of which no skill is made as they are. */
+/** Reads the files of a request of which no skill is made as they are. Others have their turn meanwhile. */
 export async function decodeFiles(sent: readonly BundleFileInput[], most: number): Promise<DecodedFiles> {
   const refused = (flaw: string, param?: string): DecodedFiles => ({ files: null, flaw: flawOf(flaw, param) })
   if (sent.length > most) return refused(`holds more than ${most} files`)
@@ -82,7 +82,7 @@ export async function checkBundle(given: readonly RawFile[]): Promise<Decoded> {
   return { bundle: { ...(await hashFiles(given)), instructions }, flaw: null }
 }
 
-/** Why no bundle holds these files, whatever is in them; null: one may. */
+/** Returns why no bundle holds these files, whatever is in them; null: one may. */
 export function boundsFlaw(given: readonly RawFile[]): { param: string; message: string } | null {
   if (given.length > skillLimits.files) return flawOf(`holds more than ${skillLimits.files} files`)
   const flaw = pathsFlaw(given.map(({ path }) => path))
@@ -115,7 +115,7 @@ export async function listedFiles(given: readonly RawFile[]): Promise<BundleFile
 const flawOf = (flaw: string, param = 'bundle.files') => ({ param, message: `The bundle ${flaw}.` })
 const flawed = (flaw: string): Decoded => ({ bundle: null, flaw: flawOf(flaw) })
 
-/** Why these paths are not taken together; null: they are. */
+/** Returns why these paths are not taken together; null: they are. */
 export function pathsFlaw(paths: readonly string[]): { param: string; message: string } | null {
   const wrong = bundlePathsFlaw(paths)
   const shown = wrong && JSON.stringify(wrong.path.slice(0, 100))
@@ -126,7 +126,7 @@ export function pathsFlaw(paths: readonly string[]): { param: string; message: s
 export const hashOfFiles = (files: readonly BundleFile[]): string =>
   createHash('sha256').update(bundleHashText(files)).digest('hex')
 
-/** Where the content of a file lies in the blob of its bundle. */
+/** Finds where the content of a file lies in the blob of its bundle, as an offset in bytes; null: it has no such file. */
 export function rangeOfFile(files: readonly BundleFile[], path: string): { start: number; file: BundleFile } | null {
   let start = 0
   for (const file of files) {

@@ -31,7 +31,7 @@ const columns = `s.slug, s.name, s.description, s.source_type as "sourceType", s
   b.bundle_hash as "bundleHash", b.front_matter as "frontMatter"`
 const ofPlugin = `(s.plugin_id is null or exists (select 1 from plugins p where p.id = s.plugin_id and p.enabled = 1))`
 
-// Those that the agent has by an override of its own come first, then those of the workspace, the oldest first.
+// Skills that the agent has by an override of its own come first, then those of the workspace, the oldest first.
 const ofAgent = query(
   `select * from (
      select ${columns} from skill_overrides o

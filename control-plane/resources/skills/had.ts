@@ -7,13 +7,13 @@ import { findBuiltin } from './own/builtin-store.ts'
 import { listEffectiveSkills } from './effective-store.ts'
 import { mostSkills, type HadSkills } from './offered.ts'
 
-/** What a run of the agent is to have. */
+/** Returns the skills that a run of the agent is to have. */
 export async function skillsHadBy(db: Db, { id: agentRef, workspaceId }: AgentRow): Promise<HadSkills> {
   const [skills, facts] = await inOneTrip(db, [
     () => listEffectiveSkills(db, { workspaceId, agentRef, limit: mostSkills }),
     () => findBuiltin(db, { workspaceId, agentRef }),
   ])
-  // What somebody chose wins: a plugin may bring a skill of this slug.
+  // A skill that somebody chose wins: a plugin may bring one of this slug.
   const isChosen = skills.some(({ slug }) => slug === svcSkill.slug)
   return { skills, hasSvcSkill: facts !== null && isBuiltinEffective(facts) && !isChosen }
 }

@@ -14,14 +14,14 @@ import type { EffectiveSkill } from './effective-store.ts'
 type SkillsOfSpec = Required<Pick<RunSpec, 'skills' | 'skillsLeftOut' | 'hasSvcSkill'>>
 export const noSkills: SkillsOfSpec = { skills: null, skillsLeftOut: null, hasSvcSkill: null }
 
-/** What an agent has, also those beyond what a run takes. */
+/** The skills of an agent, also those beyond what a run takes. */
 export interface HadSkills {
   skills: readonly EffectiveSkill[]
-  /** That the run is to have the skill that is built in. */
+  /** The run is to have the skill that is built in. */
   hasSvcSkill: boolean
 }
 
-/** So many of an agent's are looked at: what a run takes, and those beyond it that are named. */
+/** The number of an agent's skills that are looked at: what a run takes, and those beyond it that are named. */
 export const mostSkills = runSkillLimits.skills + toldLeftOut
 
 /**

@@ -5,7 +5,7 @@ import type { Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
 import { table } from '../../db/table.ts'
 
-/** What an agent has otherwise than the workspace says. */
+/** The settings that an agent has otherwise than the workspace says. */
 const overrides = table('skill_overrides', { skillId, agentRef, enabled: flag }, { columns: { agentRef: 'agent_id' } })
 
 const put = command(`insert into skill_overrides (skill_id, agent_id, enabled) values (?, ?, ?)

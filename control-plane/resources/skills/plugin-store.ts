@@ -4,7 +4,7 @@ import { pluginId, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** What a skill needs to know of the plugin that it belongs to. */
+/** The facts that a skill needs of the plugin that it belongs to. */
 const plugins = table('plugins', { id: pluginId, workspaceId: workspaceUuid, name: text, enabled: flag })
 export type PluginRow = RowOf<typeof plugins>
 
@@ -22,7 +22,7 @@ export async function findPluginByReference(
 
 const byIds = plugins.query('where id in ?')
 
-/** By their ids. */
+/** Returns the plugins by their ids. */
 export async function listPluginsByIds(db: Db, ids: readonly PluginId[]): Promise<Map<PluginId, PluginRow>> {
   const found = ids.length === 0 ? [] : await byIds.list(db, [[...ids]])
   return new Map(found.map((plugin) => [plugin.id, plugin]))

@@ -3,7 +3,7 @@ import type { TreeEntry } from '../../repo-source/tree.ts'
 import { filesByFolder, skillFoldersOf } from './repo-folders.ts'
 
 const entry = (path: string): TreeEntry => ({ path, kind: 'file', executable: false, oid: path, sizeBytes: 1 })
-/** By folder: the paths of its files. */
+/** Returns the paths of the files by folder. */
 function grouped(paths: readonly string[], isSubdir = false) {
   const entries = paths.map(entry)
   const files = filesByFolder(entries, skillFoldersOf(entries, { isSubdir }))

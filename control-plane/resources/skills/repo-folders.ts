@@ -6,10 +6,10 @@ import type { TreeEntry } from '../../repo-source/tree.ts'
 /** The folders whose own folders are searched, beside the root. */
 export const searchedFolders = ['skills', '.agents/skills', '.claude/skills'] as const
 
-/** So many folders of one repository are looked into. */
+/** The number of folders of one repository that are looked into. */
 export const mostFolders = 500
 
-/** What one install takes in all. */
+/** The most that one install takes in all. */
 export const installLimits = { skills: 50, files: 1_000, totalBytes: 64 * 1024 * 1024 } as const
 
 /**
@@ -54,7 +54,7 @@ function foldersAbove(path: string): string[] {
   return folders
 }
 
-/** Why these files are no bundle, found before they are read; null: they may be one. */
+/** Returns why these files are no bundle, found before they are read; null: they may be one. */
 export function filesFlaw(files: readonly TreeEntry[]): string | null {
   const odd = files.find(({ kind }) => kind !== 'file')
   if (odd !== undefined)
@@ -71,5 +71,5 @@ export const bytesOf = (files: readonly Pick<TreeEntry, 'sizeBytes'>[]): number 
 
 const pointer = Buffer.from('version https://git-lfs.github.com/spec/')
 
-/** Whether a file only says where Git LFS keeps the real one. */
+/** Returns whether a file only says where Git LFS keeps the real one. */
 export const isLfsPointer = (content: Uint8Array): boolean => pointer.equals(content.subarray(0, pointer.length))

@@ -11,7 +11,7 @@ interface Enabling {
   plugin: Pick<PluginRow, 'enabled'> | null
 }
 
-/** Whether a run of the agent gets the skill. */
+/** Returns whether a run of the agent gets the skill. */
 export function isEffective(
   { enabledByDefault }: Pick<SkillRow, 'enabledByDefault'>,
   { override, plugin }: Enabling,
@@ -21,14 +21,14 @@ export function isEffective(
 
 export const isOfPlugin = ({ sourceType }: Pick<SkillRow, 'sourceType'>): boolean => sourceType === 'plugin'
 
-/** Its words are those of a plugin or of the server, which nobody changes in it. */
+/** Returns whether the skill's words are those of a plugin or of the server, which nobody changes in it. */
 export const hasFixedWords = (skill: Pick<SkillRow, 'sourceType'>): boolean =>
   isOfPlugin(skill) || skill.sourceType === 'builtin'
 
 export const isShareOver = ({ expiresAt, revokedAt, skillId }: ShareRow, now: number): boolean =>
   skillId === null || revokedAt !== null || (expiresAt !== null && expiresAt <= now)
 
-/** How many slugs are tried for a copy; there are never so many copies. */
+/** The number of slugs that are tried for a copy; there are never so many copies. */
 const mostCopies = 1_000
 
 /** The slugs for a copy, in their order: `x`, `x-2`, `x-3`; cut so that each has at most 64 characters. */
@@ -43,5 +43,5 @@ export function* slugsForCopy(slug: string): Generator<string> {
 /** A token has about four characters. */
 export const tokensOf = (bytes: number): number => Math.ceil(bytes / 4)
 
-/** How long a bundle that was replaced is kept: no run waits and works longer. */
+/** The time for which a bundle that was replaced is kept, in ms: no run waits and works longer. */
 export const retiredMs = 48 * 3_600_000

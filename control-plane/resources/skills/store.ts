@@ -22,14 +22,14 @@ const skills = table(
     description: nullableText,
     sourceType: z.enum(skillSourceTypes),
     sourceLabel: nullableText,
-    /** Of one from a git repository: its address, the folder in it, and the commit. */
+    /** The git repository that the skill is from: its address, the folder in it, and the commit; null: it is from none. */
     repoUrl: nullableText,
     repoPath: nullableText,
     repoSha: nullableText,
     pluginId: pluginId.nullable(),
     enabledByDefault: flag,
     bundleId,
-    /** From 1; one more with each bundle. */
+    /** The number of the bundle, from 1; one more with each bundle. */
     bundleVersion: int,
     fileCount: int,
     totalBytes: int,

@@ -59,7 +59,7 @@ export async function createSkill(input: Create, stored: NewBundle) {
   return answer(201, await shownSkill(db, skill))
 }
 
-/** What an agent's request keeps until it is approved. */
+/** The bundle that an agent's request keeps until it is approved. */
 export const replacement = z.object({ bundle: stagedBundle })
 export type Replacement = NewBundle | z.infer<typeof replacement>
 

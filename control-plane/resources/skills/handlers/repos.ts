@@ -40,7 +40,7 @@ export function skillRepoHandlers(deps: Dependencies): ImplementedRoute[] {
   })
 }
 
-/** What an agent's request keeps until it is approved: enough to install exactly that, without asking the repository again. */
+/** The skills that an agent's request keeps until it is approved: enough to install exactly that, without asking the repository again. */
 const staged = z.object({
   url: z.string(),
   ref: z.string().nullable(),
@@ -146,7 +146,7 @@ async function place(
     await retireBundle(db, before.bundleId, now)
     return after
   }
-  // What an agent asked for is on for that agent alone, like what it adds by itself.
+  // A skill that an agent asked for is on for that agent alone, like what it adds by itself.
   const agentRef = caller.kind === 'person' ? caller.onBehalfOf : undefined
   const source = { sourceType: 'imported', sourceLabel: null } as const
   const named = {

@@ -135,7 +135,7 @@ const copied = z.object({
   description: z.string().nullable(),
 })
 type Copied = z.infer<typeof copied>
-/** What an agent's request keeps until it is approved. */
+/** The copy that an agent's request keeps until it is approved. */
 const stagedCopy = copied.extend({ bundle: stagedBundle })
 type Copy = (Copied & NewBundle) | z.infer<typeof stagedCopy>
 
@@ -157,7 +157,7 @@ async function install(input: HandlerInput<Routes['install']>, made: Copy) {
     'blobId' in made
       ? await keepBundle({ db, world, workspaceId }, made)
       : await takeStaged({ db, workspaceId }, made.bundle.bundleId)
-  // What an agent asked for is on for that agent alone, like what it adds by itself.
+  // A skill that an agent asked for is on for that agent alone, like what it adds by itself.
   const agentRef = caller.onBehalfOf
   const skill = newSkill({ caller, world }, bundle, {
     slug: await freeSlug(db, workspaceId, slug),

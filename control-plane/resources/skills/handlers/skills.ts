@@ -120,7 +120,7 @@ async function update(input: HandlerInput<Routes['update']>) {
   return shownSkill(db, after)
 }
 
-/** Of a skill that is built in nothing else changes. */
+/** Turns a skill that is built in on or off; nothing else of it changes. */
 async function turn({ db, body: { enabledByDefault }, world }: HandlerInput<Routes['update']>, before: SkillRow) {
   const after = changedRow(before, withoutUndefined({ enabledByDefault }), world.now())
   const { workspaceId, enabledByDefault: enabled, updatedAt: now } = after
@@ -144,7 +144,7 @@ async function remove(input: HandlerInput<Routes['delete']>) {
   return undefined
 }
 
-/** Both an agent and a person name the agent; an agent only itself. */
+/** Finds the skill and the agent of an override: a person and an agent both name the agent, and an agent only itself. */
 async function ownOverride({
   db,
   caller,
@@ -178,7 +178,7 @@ async function content(
   }
 }
 
-/** Its first bytes, as many as are shown. */
+/** Reads the first bytes of a file, as many as are shown; null: there is no such file. */
 async function readFile(db: Db, skill: SkillRow, { path, blobs }: { path: string } & Pick<Dependencies, 'blobs'>) {
   if (isBuiltin(skill)) return readBuiltinFile(path)
   const bundle = await findBundle(db, skill.workspaceId, skill.bundleId)

@@ -5,10 +5,10 @@ import type { Db } from '../../../db/open.ts'
 import { command, query } from '../../../db/statement.ts'
 import { z } from 'zod'
 
-/** What is stored of the skill `svc`, which every workspace has: only what was set otherwise. */
+/** The settings of the skill `svc`, which every workspace has: only what was set otherwise is stored. */
 export type BuiltinFacts = z.output<typeof facts>
 const facts = z.object({
-  /** When the workspace was made. */
+  /** The time at which the workspace was made. */
   createdAt: time,
   /** null: nobody turned it on or off. */
   enabled: nullableFlag,
@@ -27,7 +27,7 @@ const found = query(
   facts,
 )
 const { slug } = svcSkill
-/** No agent has it. The empty one stands for the workspace. */
+/** An id that no agent has. The empty one stands for the workspace. */
 const nobody = '-'
 
 /** null: the workspace has a skill of its own with this slug, which it had before svc brought one. */

@@ -11,7 +11,7 @@ import type { SkillFilter, SkillRow } from '../store.ts'
 
 // The skill `svc` as a skill among others (pure): it has no row, and its files are those of this release.
 
-/** The same in all workspaces; the least of all ids, so that it is the oldest of those of one moment. */
+/** The id is the same in all workspaces; the least of all ids, so that it is the oldest of those of one moment. */
 export const builtinSkillId = '0000000000000svc'
 
 const sizeBytes = byteLength(svcSkill.file)
@@ -61,7 +61,7 @@ export function builtinSkill(workspaceId: WorkspaceUuid, { createdAt, enabled, u
 
 export const isBuiltin = ({ id }: Pick<SkillRow, 'id'>): boolean => id === builtinSkillId
 
-/** Whether a run of the agent of which these are gets it. */
+/** Returns whether a run of the agent of which these facts are gets the skill. */
 export const isBuiltinEffective = ({ override, enabled }: BuiltinFacts): boolean => override ?? enabled ?? true
 
 type Page = Pick<SkillFilter, 'before' | 'after' | 'limit'>
@@ -76,7 +76,7 @@ export function withBuiltin(rows: readonly SkillRow[], builtin: SkillRow, { befo
   return rows.toSpliced(at < 0 ? rows.length : at, 0, builtin).slice(0, limit + 1)
 }
 
-/** Whether it is among what a list is asked for. */
+/** Returns whether the skill is among what a list is asked for. */
 export function isBuiltinListed(
   builtin: SkillRow,
   { sourceType, pluginId, enabledByDefault, isFromRepo, q }: SkillFilter,

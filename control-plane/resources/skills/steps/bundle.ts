@@ -31,7 +31,7 @@ import type { SkillRow } from '../store.ts'
  */
 export type NewBundle = Pick<BundleRow, 'blobId' | 'bundleHash' | 'files' | 'frontMatter'>
 
-/** What of a staged bundle stands in its change, so that whoever approves it sees what they approve. */
+/** The part of a staged bundle that stands in its change, so that whoever approves it sees what they approve. */
 export const stagedBundle = z.object({
   bundleId: anyId<BundleId>(),
   bundleHash: z.string(),
@@ -82,7 +82,7 @@ export async function readBundleFile(
   if (found === null) return null
   const { start, file } = found
   const end = start + Math.min(file.sizeBytes, most)
-  // There are no ranges without bytes.
+  // A range has at least one byte.
   const bytes = end === start ? Buffer.alloc(0) : await buffer(await blobs.open(blobId, { start, end }, totalOf(files)))
   return { file, bytes }
 }
@@ -133,7 +133,7 @@ export async function takeStaged({ db, workspaceId }: Omit<Written, 'world'>, bu
   return bundle ?? fail('transient_conflict')
 }
 
-/** What a skill says of its bundle. */
+/** Returns what a skill says of its bundle. */
 export function bundleFacts({ id: bundleId, files }: Pick<BundleRow, 'id' | 'files'>) {
   const leading = files.find(({ path }) => path === skillFile)
   return {

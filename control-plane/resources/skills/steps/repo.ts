@@ -31,7 +31,7 @@ export interface RepoSkill {
   slug: string
   name: string
   description: string | null
-  /** Its folder in the repository. */
+  /** The skill's folder in the repository. */
   path: string
 }
 
@@ -54,7 +54,7 @@ interface Fetching {
   repoSources: ResourceDependencies['repoSources']
   workspaceId: WorkspaceUuid
   signal: AbortSignal
-  /** With which it fails where the repository is not asked, has not the folder, or cannot be read. */
+  /** The codes with which it fails where the repository is not asked, has not the folder, or cannot be read. */
   codes: Readonly<Record<'refused' | 'noFolder' | 'unreadable', ErrorCode>>
 }
 
@@ -67,7 +67,7 @@ export async function withRepo<T>(
   try {
     return await repoSources.with(source, { workspaceId, signal }, use)
   } catch (error) {
-    // Nobody hears it; that nothing has happened frees the key of the request.
+    // The answer is heard by nobody; that nothing has happened frees the key of the request.
     if (signal.aborted) return fail(codes.unreadable, { cause: error })
     if (error instanceof SourceError) return failFor(error, codes)
     throw error
@@ -98,7 +98,7 @@ export async function takeSkills(repo: FetchedRepo, taking: Taking): Promise<Tak
   let looked = 0
   try {
     for (const folder of folders) {
-      // What the root is called may stand in its SKILL.md alone.
+      // The name of the root may stand in its SKILL.md alone.
       if (folder !== '' && wanted?.includes(nameOf(folder, source)) === false) continue
       if (++looked > mostFolders) {
         taken.skipped.push({ slug: null, path: null, reason: 'too_much', message: tooManyFolders })
@@ -129,7 +129,7 @@ type Skip = (folder: string, reason: SkippedSkill['reason'], message: string) =>
 
 async function entriesOf(repo: FetchedRepo, { subdir }: RepoSource): Promise<TreeEntry[]> {
   if (subdir !== null) return repo.list()
-  // Only a skill at the root takes what lies elsewhere.
+  // A skill at the root, and no other, takes what lies elsewhere.
   const some = await repo.list([skillFile, ...searchedFolders])
   return some.some(({ path }) => path === skillFile) ? repo.list() : some
 }
@@ -143,7 +143,7 @@ interface One {
   skip: Skip
 }
 
-/** What an install takes yet. */
+/** The room that an install has left. */
 export interface InstallRoom {
   skills: number
   files: number
@@ -201,7 +201,7 @@ async function takeOne(one: One, taking: Taking): Promise<(RepoSkill & NewBundle
   return { slug, name: name ?? slug, description, path: pathOf(source, folder), ...stored }
 }
 
-/** Whether it is skipped for its slug. */
+/** Returns whether the skill is skipped for its slug, and notes so. */
 async function slugTrouble(slug: string, { folder, taken, skip }: One, { db, caller, source }: Taking) {
   const trouble = async (): Promise<[SkippedSkill['reason'], string] | null> => {
     const checked = skillKeys.slug.safeParse(slug)
@@ -217,7 +217,7 @@ async function slugTrouble(slug: string, { folder, taken, skip }: One, { db, cal
 
 export const slugTaken = 'A skill that is not from this repository has the slug.'
 
-/** Whether the skill of this slug may come from the repository. `known`: the skill of no plugin that has the slug. */
+/** Returns whether the skill of this slug may come from the repository. `known`: the skill of no plugin that has the slug. */
 export const isFree = (slug: string, { known, url }: { known: SkillRow | null; url: string }): boolean =>
   known === null ? slug !== svcSkill.slug : known.repoUrl === url
 
@@ -240,7 +240,7 @@ const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 const pathOf = ({ subdir }: RepoSource, folder: string): string =>
   [subdir ?? '', folder].filter((part) => part !== '').join('/')
 
-/** All names by which skills that were taken or skipped may have been asked for. */
+/** Returns all names by which skills that were taken or skipped may have been asked for. */
 function namesIn({ skills, skipped }: TakenSkills, source: RepoSource): Set<string> {
   const root = skills.some(({ path }) => path === (source.subdir ?? '')) ? [rootName(source)] : []
   return new Set([...skills.map(({ slug }) => slug), ...skipped.flatMap(({ slug }) => slug ?? []), ...root])

@@ -9,7 +9,7 @@ import { shownText } from '../bundle.ts'
 import { readBundleFile } from './bundle.ts'
 
 const skillOf = z.object({ slug: z.string(), bundle: z.object({ bundleId: z.string() }) })
-/** As far as a change of skills or of a plugin says whose files are whose. */
+/** The parts of a change of skills or of a plugin that say whose files are whose. */
 const changeBody = z.object({
   name: z.string().optional(),
   skills: z.array(skillOf).optional(),

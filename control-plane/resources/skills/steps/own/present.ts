@@ -28,13 +28,13 @@ async function pluginsOf(db: Db, skills: readonly SkillRow[]): Promise<(skill: S
   return ({ pluginId }) => (pluginId === null ? null : (found.get(pluginId) ?? null))
 }
 
-/** In the order of the skills. */
+/** Returns the summaries in the order of the skills. */
 export async function shownSummaries(db: Db, skills: readonly SkillRow[]): Promise<SkillSummary[]> {
   const ofSkill = await pluginsOf(db, skills)
   return skills.map((skill) => presentSkillSummary(skill, ofSkill(skill)))
 }
 
-/** What one agent has of these skills, in their order. */
+/** Returns what one agent has of these skills, in their order. */
 export async function shownOverrides(
   db: Db,
   agentRef: AgentRef,
