@@ -22,7 +22,7 @@ export interface Creating {
   caller: Caller
   world: World
   catalog: ModelCatalog
-  /** Who makes the task; default: the caller. Nobody watches a task of the platform for having made it. */
+  /** The maker of the task; default: the caller. Nobody watches a task of the platform for having made it. */
   author?: Actor
 }
 

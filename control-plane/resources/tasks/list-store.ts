@@ -73,7 +73,7 @@ export async function listDuplicateCandidates(
   const query = candidates
     .from(db)
     .where({ workspace_id: of.workspaceId, project_id: of.projectId, parent_task_id: of.parentTaskId })
-    // As the index of open tasks has it.
+    // The condition is that of the index of open tasks.
     .whereRaw("status not in ('done', 'cancelled')")
     .whereNull('archived_at')
     .orderByRaw('created_at desc, id desc')

@@ -58,7 +58,7 @@ export async function readableTask(db: Db, caller: Caller, reference: string): P
   return (await lookUpTask(db, caller, reference)) ?? unknownTask(reference)
 }
 
-/** The same, locked until the transaction ends: what is read of it stays so. */
+/** Returns the task, locked until the transaction ends: what is read of it stays so. Fails with `task_not_found`. */
 export async function changeableTask(db: Db, caller: Caller, reference: string): Promise<TaskRow> {
   const task = await readableTask(db, caller, reference)
   return (await findTaskById(db, task.id, true)) ?? unknownTask(reference)
@@ -125,7 +125,7 @@ export async function blockerOf(db: Db, caller: Caller, reference: string, param
   return fail('dependency_task_not_found', { param, details: { task: reference } })
 }
 
-/** The same for several, in their order, which are read at once. */
+/** Returns several tasks to depend on, in their order, which are read at once. */
 export async function blockersOf(
   db: Db,
   caller: Caller,

@@ -57,7 +57,7 @@ export async function presentTasks(
   })
 }
 
-/** One task, with its description. */
+/** Shows one task with its description. */
 export async function presentTask(db: Db, task: TaskRow, now: number): Promise<Task> {
   const [shown] = await presentTasks(db, [task], { now, withDescription: true })
   return shown!
@@ -165,7 +165,7 @@ export interface TaskPrompt {
   /** Goes below the task. */
   extra?: string
   authorOf: AuthorOf
-  /** Who asks for the work beside whoever assigned the task. */
+  /** The person who asks for the work beside whoever assigned the task. */
   askedBy?: Person
   /** The task is another agent's: nothing in it is for this one to do. */
   isWatched?: boolean

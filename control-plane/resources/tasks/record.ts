@@ -24,7 +24,7 @@ export async function setArchived(
 
 export interface Activity {
   taskId: TaskId
-  /** In the past, dotted: `task.created`. What a git host told begins with `git.`. */
+  /** A dotted name in the past: `task.created`. What a git host told begins with `git.`. */
   kind: string
   actor: Actor
   data: Record<string, unknown>
@@ -35,7 +35,7 @@ export async function recordActivity(tx: Db, activity: Activity): Promise<void> 
   await insertActivity(tx, entryOf(activity))
 }
 
-/** The same of many tasks. */
+/** Records activities of many tasks at once. */
 export async function recordOfAll(tx: Db, activities: readonly Activity[]): Promise<void> {
   await insertActivity(tx, activities.map(entryOf))
 }

@@ -69,7 +69,7 @@ export function newItem({ at, ...item }: Pick<ChecklistRow, 'id' | 'taskId' | 't
   return { ...item, ...completion, archivedAt: null, createdAt: at, updatedAt: at } satisfies ChecklistRow
 }
 
-/** What stands beside a task is shown with it, or woken at its closing, all at once; so a task has at most this many. */
+/** A task has at most this many items, subtasks or dependencies, as all are shown with it, or woken at its closing, at once. */
 export const mostChecklistItems = 1_000
 export const mostSubtasks = 5_000
 /** Tasks that one waits for, and tasks that wait for it. */
@@ -82,7 +82,7 @@ export function parentRefusal(move: {
   taskId: TaskId | null
   levels: number
   parentId: TaskId
-  /** Of the parent, the nearest first. */
+  /** The ids of the tasks above the parent, the nearest first. */
   ancestors: readonly string[]
 }): 'parent_task_cycle' | 'parent_task_depth_exceeded' | null {
   const { taskId, parentId, ancestors } = move

@@ -117,13 +117,13 @@ export async function replaceTask(db: Db, before: TaskRow, after: TaskRow): Prom
   return { ...after, version: before.version + 1 }
 }
 
-/** By `tsk_` id or key (in any case) within a workspace. */
+/** Finds a task by `tsk_` id or key (in any case) within a workspace. */
 export async function findTask(db: Db, workspaceId: WorkspaceUuid, reference: string): Promise<TaskRow | null> {
   const by = hasPrefix(reference, 'tsk_') ? { id: reference } : { key: reference.toUpperCase() }
   return tasks.find(db, { workspaceId, ...by })
 }
 
-/** With `lock`, nobody else changes it until the transaction ends. */
+/** Finds a task; with `lock`, nobody else changes it until the transaction ends. */
 export async function findTaskById(db: Db, id: TaskId, lock = false): Promise<TaskRow | null> {
   const query = tasks.from(db).where({ id })
   return tasks.first(lock ? lockRows(query) : query)
@@ -139,7 +139,7 @@ export async function listTasksByIds(db: Db, workspaceId: WorkspaceUuid, ids: re
   )
 }
 
-/** By ids or keys, for batch reads. */
+/** Lists tasks by ids or keys, for batch reads. */
 export async function listTasksByReferences(
   db: Db,
   workspaceId: WorkspaceUuid,
@@ -148,7 +148,7 @@ export async function listTasksByReferences(
   return references.length === 0 ? [] : tasks.list(byReferences(tasks.from(db), workspaceId, references))
 }
 
-/** The same without what the tasks say. */
+/** Lists tasks by ids or keys, without what the tasks say. */
 export async function listBriefByReferences(
   db: Db,
   workspaceId: WorkspaceUuid,
@@ -228,7 +228,7 @@ export async function listDueStarts(
 }
 
 const dueStarts = table('tasks', { id, workspaceId, wakeAt: tasks.columns.wakeAt })
-/** Without what the task says: thousands may begin at one moment. */
+/** A task without what it says: thousands may begin at one moment. */
 export type DueStart = RowOf<typeof dueStarts>
 
 /** Takes the scheduled start of a task, so that it is woken once. False when another replica was first. */
@@ -255,9 +255,9 @@ export async function listBlockedTasks(db: Db, taskIds: readonly TaskId[]): Prom
 }
 
 /**
- * Nobody else links or moves tasks of the workspace, or makes new ones, until the transaction ends. Taken before any row is
- * locked. Not the workspace's row: who begins a turn locks that after a conversation, and who moves a task locks the task,
- * which others lock before its conversation.
+ * Locks the links of the workspace's tasks: nobody else links or moves tasks, or makes new ones, until the transaction ends. The lock is
+ * taken before any row is locked. It is not the workspace's row: who begins a turn locks that after a conversation, and who moves a task
+ * locks the task, which others lock before its conversation.
  */
 export async function lockTaskGraph(db: Db, workspaceId: WorkspaceUuid): Promise<void> {
   await lockName(db, `task_graph:${workspaceId}`)

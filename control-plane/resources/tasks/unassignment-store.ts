@@ -22,7 +22,7 @@ export async function claimUnassignment(db: Db, agentRef: AgentRef): Promise<Una
   return unassignments.first(lockRows(unassignments.from(db).where({ agent_id: agentRef }), true))
 }
 
-/** Whether the agent is still on tasks of which its deletion takes it off. */
+/** Returns whether the agent is still on tasks of which its deletion takes it off. */
 export async function isBeingUnassigned(db: Db, agentRef: AgentRef): Promise<boolean> {
   return (await unassignments.find(db, { agentRef })) !== null
 }

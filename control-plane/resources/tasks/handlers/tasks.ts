@@ -92,7 +92,7 @@ async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) 
   const shape = { now: world.now(), withDescription: query.include?.includes('description') ?? false }
   if (query.ids !== undefined) return listByIds(db, caller, { ids: query.ids, shape })
   const filter = await filterOf(db, caller, query)
-  // One that the caller may not see is as unknown as one that is not there.
+  // A task that the caller may not see is as unknown as one that is not there.
   const { cursor, page } = await pageFrom(query, async (id) => {
     const task = await findTask(db, caller.workspaceId, id)
     return task !== null && (await isTaskVisible(db, caller, task)) ? task : null
@@ -228,12 +228,12 @@ async function archive(input: HandlerInput<Routes['archive']>, archivedAt: numbe
   if ((before.archivedAt === null) === (archivedAt === null)) return presentTask(db, before, world.now())
   const actor = actorOf(caller)
   const task = await setArchived(db, { task: before, archivedAt, actor, world })
-  // In the archive nobody was woken at its scheduled start.
+  // A task in the archive wakes nobody at its scheduled start.
   if (task.archivedAt === null && task.status === 'open' && hasStartedIn(before, world.now()))
     await wakeForAssignment(db, { task, actor, world, reason: 'The scheduled start of this task has come.' })
   return presentTask(db, (await findTaskById(db, task.id)) ?? task, world.now())
 }
 
-/** Its scheduled start came while it was in the archive. */
+/** Returns whether the task's scheduled start came while it was in the archive. */
 const hasStartedIn = ({ startAt, archivedAt }: TaskRow, now: number) =>
   startAt !== null && archivedAt !== null && startAt > archivedAt && startAt <= now

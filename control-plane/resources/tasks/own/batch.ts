@@ -147,7 +147,9 @@ async function linkItem(
   await linkBlockers(db, made[index]!, [...places.map((at) => made[at]!), ...blockers])
 }
 
-/** Nobody sees the tasks of the batch yet, so a task outside of it waits for none of them. */
+/**
+ * Returns whether the task waits for itself within the batch: a task outside of it waits for none of its tasks, as nobody sees them yet.
+ */
 function isWaitingForItself(waits: Waits, index: number): boolean {
   const reached = new Set(waits.get(index))
   for (const at of reached) for (const next of waits.get(at) ?? []) reached.add(next)

@@ -13,7 +13,7 @@ const items = table(
     taskId,
     text,
     done: flag,
-    /** From 0, without gaps among the items that are not archived. */
+    /** The place from 0, without gaps among the items that are not archived. */
     position: int,
     completedAt: nullableTime,
     completedByType: z.enum(['user', 'agent']).nullable(),

@@ -59,7 +59,7 @@ async function placeOf(
   const wasShown = before.archivedAt === null
   if (!wasShown && !isShown) return before.position
   if (!wasShown) refuseMore(count)
-  // One that comes back stands at the end, and one that is archived leaves from there.
+  // An item that comes back stands at the end, and one that is archived leaves from there.
   const from = wasShown ? before.position : count
   const last = wasShown ? count - 1 : count
   const to = isShown ? Math.min(wanted ?? from, last) : last

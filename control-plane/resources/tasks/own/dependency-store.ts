@@ -19,7 +19,7 @@ const dependencies = table('task_dependencies', {
 })
 export type DependencyRow = RowOf<typeof dependencies>
 
-/** One that is there already gets the new type. */
+/** Stores a dependency; one that is there already gets the new type. */
 export async function replaceDependency(db: Db, dependency: DependencyRow): Promise<void> {
   await db('task_dependencies')
     .insert(dependencies.toColumns(dependency))
@@ -27,17 +27,17 @@ export async function replaceDependency(db: Db, dependency: DependencyRow): Prom
     .merge(['type'])
 }
 
-/** Of a new task, which has none yet. */
+/** Stores the dependencies of a new task, which has none yet. */
 export async function insertDependencies(db: Db, added: readonly DependencyRow[]): Promise<void> {
   await dependencies.insert(db, added)
 }
 
-/** What a task depends on, of either type. */
+/** Counts the tasks that a task depends on, in either type. */
 export async function countBlockedBy(db: Db, taskId: TaskId): Promise<number> {
   return countOf(db('task_dependencies').where({ task_id: taskId }))
 }
 
-/** How many tasks depend on each of these, of either type; those on which none does are left out. */
+/** Counts the tasks that depend on each of these, in either type; those on which none does are left out. */
 export async function countBlocking(db: Db, taskIds: readonly TaskId[]): Promise<Map<string, number>> {
   if (taskIds.length === 0) return new Map()
   return countBy(db('task_dependencies').whereIn('depends_on_task_id', [...taskIds]), 'depends_on_task_id')
@@ -98,7 +98,7 @@ const behind = query(
   `select distinct depends_on_task_id as id from task_dependencies where type = 'blocks' and task_id in ?`,
   z.object({ id: taskId }),
 )
-/** From each task on, as long as there is one way on. */
+/** Follows a chain from each task, as long as there is one way on. */
 const alongChains = query(
   `with recursive chain (start, id, depth) as (
      select id, id, 0 from tasks where id in ?

@@ -57,12 +57,12 @@ test('descriptions decide where titles do not', () => {
 })
 
 test('the longest titles are compared with thousands of others in a moment', () => {
-  // One character of these becomes several words.
+  // A single character of these becomes several words.
   const long = sortedTitleWords('\uFDFA'.repeat(500))
   const other = sortedTitleWords('\uFDFB'.repeat(500))
   const startedAt = performance.now()
   const isAlike = alikeBy(long)
   for (let count = 0; count < 2_000; count++) isAlike(other)
-  // It took 25 seconds when every word was compared with every other.
+  // Comparing every word with every other took 25 seconds.
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })

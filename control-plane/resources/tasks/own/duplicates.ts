@@ -88,7 +88,7 @@ export function comparedWith(one: Described): (other: Described) => boolean {
     if (overlap < 0.5) return false
     pairs = pairs === undefined ? pairsOf(one.description) : pairs
     const described = likenessOf(pairs, pairsOf(other.description))
-    // The same words in another order or form: the same work, unless the descriptions speak of different things.
+    // Titles with the same words in another order or form mean the same work, unless the descriptions speak of different things.
     if (overlap === 1 && words.length >= 2) return described === null || described >= 0.4
     // Titles that say it differently, with nearly the same long description.
     return described !== null && described >= 0.8

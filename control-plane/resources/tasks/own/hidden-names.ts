@@ -12,8 +12,8 @@ interface Telling {
 }
 
 /**
- * The same entries without the ids of private agents, and the ids and keys of tasks in private projects, that the caller does
- * not see: what was done stays, who they are does not.
+ * Returns the entries without the ids of private agents, and the ids and keys of tasks in private projects, that the caller does not see:
+ * what was done stays, who they are does not.
  */
 export async function withoutHiddenNames<Entry extends Telling>(
   db: Db,

@@ -67,7 +67,7 @@ function refuse(task: TaskRow): never {
   })
 }
 
-/** Why somebody moved the task, for the prompts that quote it. */
+/** Returns why somebody moved the task, for the prompts that quote it. */
 export async function reasonOf(
   tx: Db,
   { key, workspaceId }: TaskRow,

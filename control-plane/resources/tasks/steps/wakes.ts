@@ -31,17 +31,17 @@ export interface TaskWake {
   triggerSource: 'assignment' | 'fan_in' | 'dependency_resolved'
   /** A sentence of ours: why. */
   reason: string
-  /** What somebody said with it. */
+  /** The words that somebody said with it. */
   said?: TaskRemark
   actor: Actor
   world: World
-  /** The same key is the same wake. */
+  /** A wake with the same key is the same wake. */
   key?: string
 }
 
-/** What somebody said with a change of a task. */
+/** The words of somebody with a change of a task. */
 export interface TaskRemark {
-  /** In our words: `comment msg_1`. */
+  /** A name of ours for it: `comment msg_1`. */
   what: string
   by: Speaker
   text: string
@@ -54,7 +54,7 @@ export async function wakeAssignee(tx: Db, wake: TaskWake): Promise<void> {
   await requestWakes(tx, assigneeWakes(wake, await loadAuthors(tx, [wake.task])), wake.world)
 }
 
-/** One, or none. */
+/** Returns one wake, or none. */
 function assigneeWakes({ task, world, ...wake }: TaskWake, authorOf: AuthorOf): RequestedWake[] {
   if (task.assigneeAgentRef === null || isFinished(task) || task.archivedAt !== null) return []
   if (task.startAt !== null && task.startAt > world.now()) return []

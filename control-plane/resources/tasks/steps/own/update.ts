@@ -57,7 +57,7 @@ async function authorsOf(tx: Db, { body: { title, description }, caller }: Updat
   }
 }
 
-/** Of whom a text is belongs to the field of the text. */
+/** A change of a text's author is shown as a change of the field of the text. */
 const shownAs: Partial<Record<keyof TaskRow, keyof TaskRow>> = {
   titleByUuid: 'title',
   descriptionByUuid: 'description',
