@@ -21,12 +21,12 @@ export interface BodyFlaw {
 }
 
 export interface PageReading {
-  /** In the order of the body; each URL once. */
+  /** The links in the order of the body; each URL once. */
   links: PageLink[]
   flaws: BodyFlaw[]
   /** The first heading of the first level, which names the text; null when there is none. */
   heading: string | null
-  /** By what it is found. */
+  /** The text by which the page is found. */
   searchable: Searchable
 }
 
@@ -36,7 +36,7 @@ export function readPage(page: { kind: PageKind; body: string }): PageReading {
 
 function check({ kind, body }: { kind: PageKind; body: string }): Omit<PageReading, 'searchable'> {
   const flaws: BodyFlaw[] = []
-  // One digit is enough; a run of them would be tried from each of its digits.
+  // A single digit is enough; a run of them would be tried from each of its digits.
   const cut = /\d tokens truncated/i.exec(body)
   if (cut !== null)
     flaws.push({ check: 'wiki_body_truncated', message: `The body says "${cut[0]}": it is not the whole text.` })
@@ -67,7 +67,7 @@ const pageLink = /\[\[([^[\]|\n]{1,300})(?:\|([^[\]\n]{1,300}))?\]\](?!\()/y
 const markdown = makeMarkdown()
 
 function makeMarkdown(): MarkdownIt {
-  // None of these makes or hides a link, and tables make many tokens.
+  // The rules that are turned off neither make nor hide a link, and tables make many tokens.
   const md = createMarkdown({ html: false }).disable(['table', 'strikethrough', 'emphasis'])
   md.normalizeLink = (url) => url
   md.inline.ruler.before('link', 'wiki_citation', (state, isSilent) =>
@@ -112,7 +112,7 @@ function readMarkdown(body: string): Found {
     if (token.type === 'inline') {
       if (before?.type === 'heading_open') {
         found.section ??= sourcesHeading(token.content)
-        // One within a quotation or a list names no text.
+        // A heading within a quotation or a list names no text.
         if (before.tag === 'h1' && before.level === 0 && token.content !== '') found.heading ??= token.content
       }
       readInline(token.children ?? [], found, (url, text) => addLink(links, url, text))
@@ -153,7 +153,7 @@ function* bareUrls(text: string): Generator<string> {
 }
 
 function addLink(links: Map<string, PageLink>, url: string, text: string): void {
-  // What has no path is a place in the page itself.
+  // A link without a path is to a place in the page itself.
   if (url === '' || url.startsWith('#') || url.length > maxLinkChars) return
   if (links.has(url) || links.size >= maxPageLinks) return
   const shown = text.trim().replaceAll(/\s+/g, ' ')

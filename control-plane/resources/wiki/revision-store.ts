@@ -6,13 +6,13 @@ import { actorRef, runId, taskId, wikiPageId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** Without the body, which only single reads need. */
+/** The columns without the body, which only single reads need. */
 const revisions = table(
   'wiki_revisions',
   {
     id: text,
     pageId: wikiPageId,
-    /** From 1. */
+    /** The number of the revision of its page, from 1. */
     number: int,
     title: text,
     baseRevisionId: nullableText,

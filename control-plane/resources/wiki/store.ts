@@ -12,7 +12,7 @@ const pages = table('wiki_pages', {
   id: wikiPageId,
   workspaceId: workspaceUuid,
   slug: text,
-  /** Of the current revision; of the newest one when none was published. */
+  /** The title of the current revision; of the newest one when none was published. */
   title: text,
   kind: z.enum(pageKinds),
   /** The path of the file from which it comes; null: people and agents write it. */
@@ -50,7 +50,7 @@ export async function findPageBySlug(db: Db, workspaceId: WorkspaceUuid, slug: s
 // A complete ingest may archive more pages than a statement takes values, so they are one value.
 const byIds = pages.query('where workspace_id = ? and id in ?')
 
-/** In no order. */
+/** Lists pages in no order. */
 export async function listPagesByIds(
   db: Db,
   { workspaceId, ids }: { workspaceId: WorkspaceUuid; ids: readonly WikiPageId[] },
@@ -58,7 +58,7 @@ export async function listPagesByIds(
   return byIds.list(db, [workspaceId, ids])
 }
 
-/** In no order. */
+/** Lists pages in no order. */
 export async function listPagesBySlugs(
   db: Db,
   { workspaceId, slugs }: { workspaceId: WorkspaceUuid; slugs: readonly string[] },
@@ -77,7 +77,7 @@ export interface PageFilter extends OlderPage {
   /** Archived pages instead of live ones; null: both. */
   isArchived: boolean | null
   isPublished?: boolean
-  /** Only pages whose text links to this one, itself left out. */
+  /** The page to which the listed pages link in their text, itself left out. */
   linkingTo?: Pick<WikiPageRow, 'id' | 'slug'>
 }
 
@@ -92,7 +92,7 @@ export async function listPages(db: Db, filter: PageFilter): Promise<WikiPageRow
     const { id, slug } = linkingTo
     const links = () => db('wiki_links').select('page_id')
     const bySlug = links().where({ workspace_id: workspaceId, target_slug: slug })
-    // One list of them: with an "or" of two PostgreSQL would walk the pages.
+    // The links are one list: with an "or" of two PostgreSQL would walk the pages.
     void query.whereNot({ id }).whereIn('id', links().where({ target_page_id: id }).union(bySlug))
   }
   return pages.list(newestFirst(query, filter))

@@ -15,7 +15,7 @@ interface Named {
 }
 
 /**
- * Who writes, and on which task and run. For an agent its token says that: naming another task or run is refused. A person may name
+ * Returns who writes, and on which task and run. The token of an agent says that: naming another task or run is refused. A person may name
  * those that they see.
  */
 export async function authorOf(db: Db, caller: Caller, named: Named = {}): Promise<Authored> {

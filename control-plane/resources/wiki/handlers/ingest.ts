@@ -28,7 +28,10 @@ import { revivedOf } from './revive.ts'
  */
 type Run = (typeof wikiIngestRoutes)['run']
 type Dependencies = Pick<ResourceDependencies, 'costly'>
-/** By their paths. `revived`: what readers see of an archived page whose file has come back with a text that is not published. */
+/**
+ * The readings by the paths of their files. `revived`: what readers see of an archived page whose file has come back with a text that is
+ * not published.
+ */
 type Readings = ReadonlyMap<string, { reading: PageReading; revived: Revived | null }>
 
 export function wikiIngestHandlers(deps: Dependencies): ImplementedRoute[] {

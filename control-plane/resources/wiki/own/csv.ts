@@ -1,6 +1,6 @@
-/** Where a text is no CSV, and why. */
+/** The place where a text is no CSV, and the reason. */
 export interface CsvFlaw {
-  /** From 1. */
+  /** The number of the line, from 1. */
   line: number
   message: string
 }

@@ -8,13 +8,13 @@ export interface File {
   sha256: string
 }
 
-/** What is known of a file that was ingested before. */
+/** The facts about a file that was ingested before. */
 export interface Known {
   sha256: string
   archivedAt: number | null
 }
 
-/** Whether the page is live and has the file's text. */
+/** Returns whether the page is live and has the file's text. */
 export const isCurrent = (file: File, known: Known | undefined): boolean =>
   known !== undefined && known.sha256 === file.sha256 && known.archivedAt === null
 
@@ -45,7 +45,7 @@ const asTitle = (text = ''): string =>
 /** Slugs for the page of a file, the best one first. */
 export function slugsOfFile(path: string): string[] {
   const made = asPageSlug(pageSlugOf(sourceStem(path).replaceAll(/[/.]/g, ' '))) ?? 'page'
-  // As the slug of a longer text is cut, within its length.
+  // The base is cut as the slug of a longer text is, within its length.
   const base = pageSlugOf(made.slice(0, maxSlugLength - 5))
   return [made, ...Array.from({ length: 98 }, (_, index) => `${base}-${index + 2}`)]
 }

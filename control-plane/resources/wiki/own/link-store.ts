@@ -7,7 +7,7 @@ import { table, type RowOf } from '../../../db/table.ts'
 /** The links in the current text of each page. */
 const links = table('wiki_links', {
   pageId: wikiPageId,
-  /** Its place in the body, from 0. */
+  /** The place of the link in the body, from 0. */
   ord: int,
   workspaceId: workspaceUuid,
   url: text,

@@ -35,7 +35,7 @@ export async function removeRelationsOf(db: Db, pageId: WikiPageId): Promise<voi
 
 const named = z.object({ id: wikiPageId, slug: text, title: text })
 export type NamedPage = z.infer<typeof named>
-/** So many are shown of either side. */
+/** The number of pages that are shown of either side. */
 const shownRelated = 100
 
 /** The live pages that this one supersedes itself, or that supersede it; oldest relation first. */

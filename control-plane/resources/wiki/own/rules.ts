@@ -12,7 +12,7 @@ export interface PublishFlaw {
 }
 
 export interface PublishFacts {
-  /** Of the body, whatever page it is for (`read-page.ts`). */
+  /** The flaws of the body, whatever page it is for (`read-page.ts`). */
   bodyFlaws: readonly BodyFlaw[]
   sizeBytes: number
   /** The revision that is current; null on a page that was never published. */
@@ -23,7 +23,7 @@ export interface PublishFacts {
   isArchived: boolean
 }
 
-/** Why a body is not published, in the order of `publishChecks`; none: it is. */
+/** Returns why a body is not published, in the order of `publishChecks`; empty: it is. */
 export function publishFlaws(facts: PublishFacts): PublishFlaw[] {
   const { bodyFlaws, sizeBytes, current, baseRevisionId, allowShrink } = facts
   const flaws: PublishFlaw[] = [...bodyFlaws]
@@ -42,7 +42,7 @@ export function publishFlaws(facts: PublishFacts): PublishFlaw[] {
   return flaws.toSorted((a, b) => publishChecks.indexOf(a.check) - publishChecks.indexOf(b.check))
 }
 
-/** Of these, those that hold for a text that a person takes back: what it looks like is their decision. */
+/** Keeps the flaws that hold for a text which a person takes back: what it looks like is their decision. */
 export const restoreFlaws = (flaws: readonly PublishFlaw[]): PublishFlaw[] =>
   flaws.filter(({ check }) => check === 'wiki_publish_failed')
 

@@ -10,9 +10,9 @@ const sources = table('wiki_sources', {
   workspaceId: workspaceUuid,
   /** The name under which the directory is ingested. */
   root: text,
-  /** Of the file, relative to the directory. */
+  /** The path of the file, relative to the directory. */
   path: text,
-  /** Of the text that its page got last, whether it was published or not. */
+  /** The hash of the text that its page got last, whether it was published or not. */
   sha256: text,
 })
 export type WikiSourceRow = RowOf<typeof sources>

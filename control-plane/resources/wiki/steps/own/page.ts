@@ -57,7 +57,7 @@ export async function checkSlug(db: Db, workspaceId: WorkspaceUuid, slug: string
   fail('wiki_page_slug_conflict', { param: 'slug', message, details: { pageId: other.id } })
 }
 
-/** What readers see of a page that is to be live again; it was read before the transaction. */
+/** The text that readers see of a page that is to be live again; it was read before the transaction. */
 export interface Revived {
   /** null: none was published. */
   revisionId: string | null

@@ -17,7 +17,7 @@ import { listPagesByIds, listPagesBySlugs, replacePage, type WikiPageRow } from 
 export interface RevisionDraft {
   title: string
   body: string
-  /** What `read-page.ts` found in the body. */
+  /** The findings of `read-page.ts` in the body. */
   reading: Pick<PageReading, 'links' | 'searchable'>
   author: { type: 'user' | 'agent'; id: ActorRef }
   sourceRef?: string | null
@@ -73,7 +73,7 @@ export async function addRevision(
   return { page: { ...after, version: page.version + 1 }, revision }
 }
 
-/** Of a page that comes from a file, links to other files of its root lead to their pages. */
+/** Makes links to other files of its root lead to their pages where the page comes from a file. */
 async function withTargets(db: Db, page: WikiPageRow, links: readonly PageLink[]): Promise<readonly PageLink[]> {
   const source = page.sourceRef === null ? null : await findSource(db, page.id)
   if (source === null) return links
