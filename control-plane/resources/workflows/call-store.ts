@@ -55,7 +55,7 @@ const calls = table(
     resumeAttempts: int,
     resumedAt: nullableTime,
     advancedAt: nullableTime,
-    /** Of a command step: the folder in which its command ran. */
+    /** The folder in which the command of a command step ran; null: none is known. */
     ranIn: nullableText,
     questionId: questionId.nullable(),
     branch: nullableText,
@@ -84,7 +84,7 @@ export async function insertCall(
 
 const byRun = calls.query('where workflow_run_id = ? and (handed_order is null or handed_order >= ?) order by seq')
 
-/** In their order. `handedBefore`: without those whose results were handed over before the one of this number. */
+/** Lists the calls in their order. `handedBefore`: without those whose results were handed over before the one of this number. */
 export async function listCalls(
   db: Askable,
   workflowRunId: WorkflowRunId,
@@ -149,7 +149,7 @@ const openCalls = (db: Db, { workflowRunId, seqs }: { workflowRunId: WorkflowRun
     .whereIn('seq', [...seqs])
     .whereNull('ended_at')
 
-/** As `endCall`, for several calls that come to the same. Returns how many had not ended before. */
+/** Ends several calls that come to the same, as `endCall` ends one. Returns how many had not ended before. */
 export async function endCalls(
   db: Db,
   those: { workflowRunId: WorkflowRunId; seqs: readonly number[] },

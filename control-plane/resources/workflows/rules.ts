@@ -31,8 +31,8 @@ const pageChars = 8 * 1024 * 1024
 const charsPerCall = 2 * 1024
 
 /**
- * How many of these runs one page shows: journals are large, and their steps are read from them with a run for each. One always
- * is. `callsOf`: the number of calls of each run.
+ * Returns how many of these runs one page shows, at least one: journals are large, and their steps are read from them with a run for each.
+ * `callsOf`: the number of calls of each run.
  */
 export function fittingRuns(
   runs: readonly Pick<WorkflowRunRow, 'id' | 'journalBytes'>[],

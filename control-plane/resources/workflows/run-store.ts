@@ -28,7 +28,7 @@ const programError = z.object({
 })
 /** A call as a stall shows it. */
 const shownCall = z.object({ kind: z.string(), args: z.string() })
-/** Why a run stalled: what the journal has and what the program did, or a limit of the engine. */
+/** The reason why a run stalled: what the journal has and what the program did, or a limit of the engine. */
 const stall = z.object({
   message: z.string(),
   seq: z.number().int().nullable(),
@@ -59,13 +59,13 @@ const runs = table(
     agentRef: agentRef.nullable(),
     /** Public id of the person (`usr_`) or agent (`agt_`) who started it. */
     startedByRef: actorRef.nullable(),
-    /** The same of who last changed its program; null: a built-in one. */
+    /** Public id of the person (`usr_`) or agent (`agt_`) who last changed its program; null: it is a built-in one. */
     writtenByRef: actorRef.nullable(),
     /** UUID of the person who both wrote the program and started it; null: not one, or not known. */
     causedByUuid: personUuid.nullable(),
-    /** When its program first ran; null: not yet. */
+    /** The time at which its program first ran; null: not yet. */
     replayedAt: nullableTime,
-    /** When a person last let it try again. */
+    /** The time at which a person last let it try again; null: nobody has. */
     retriedAt: nullableTime,
     stall: nullableJson(stall),
     /** The size of its calls and results, in UTF-16 units. */
@@ -74,7 +74,7 @@ const runs = table(
     cancelRequestedAt: nullableTime,
     version: int,
     createdAt: time,
-    /** When something of it last began, ended or moved. */
+    /** The time at which something of it last began, ended or moved. */
     changedAt: time,
     completedAt: nullableTime,
   },
@@ -102,7 +102,10 @@ export async function replaceWorkflowRun(
   await runs.replace(db, before, changes)
 }
 
-/** The same, which returns whether it is as it was read; without that nothing is written. Held until the transaction ends. */
+/**
+ * Writes the changes and returns whether the run was as it was read; without that nothing is written. The row is locked until the
+ * transaction ends.
+ */
 export async function takeWorkflowRun(
   tx: Tx,
   before: WorkflowRunRow,
@@ -130,7 +133,7 @@ export async function listWorkflowRunsByIds(db: Db, ids: readonly WorkflowRunId[
   return runs.list(runs.from(db).whereIn('id', [...ids]))
 }
 
-/** Whether the viewer sees this run. */
+/** Returns whether the viewer sees this run. */
 export async function seesWorkflowRun(db: Db, viewer: WorkViewer, id: WorkflowRunId): Promise<boolean> {
   const query = db('workflow_runs').where({ id })
   onlyVisible(query, viewer)
@@ -151,7 +154,7 @@ export async function listWorkflowRuns(
   db: Db,
   filter: OlderPage & {
     workspaceId: WorkspaceUuid
-    /** When set, only runs that this viewer sees are listed. */
+    /** The viewer whose visible runs are listed; left out: all runs. */
     visibleTo?: WorkViewer
     status?: string
     workflow?: string

@@ -26,7 +26,7 @@ const workflows = table(
     inputs: json(inputs),
     toolPermissionMode: z.enum(toolModes),
     source: text,
-    /** Of the program: each update adds 1. */
+    /** The version of the program: each update adds 1. */
     version: int,
     revision: int,
     /** `agt_` id of the agent that created it; null: a person did. */
@@ -59,12 +59,12 @@ export async function findWorkflow(db: Db, workspaceId: WorkspaceUuid, name: str
   return workflows.find(db, { workspaceId, name })
 }
 
-/** The same, locked until the transaction ends. */
+/** Finds a workflow and locks it until the transaction ends. */
 export async function lockWorkflow(db: Db, workspaceId: WorkspaceUuid, name: string): Promise<WorkflowRow | null> {
   return workflows.first(lockRows(workflows.from(db).where({ workspace_id: workspaceId, name })))
 }
 
-/** Those that can be started. */
+/** Counts the workflows that can be started, with `withRetired` the others, too. */
 export async function countWorkflows(
   db: Db,
   workspaceId: WorkspaceUuid,
@@ -74,7 +74,7 @@ export async function countWorkflows(
   return countOf(withRetired ? query : query.whereNull('retired_at'))
 }
 
-/** All of the workspace, by name; built-in ones are put between them. */
+/** Lists the workflows of the workspace by name; built-in ones are put between them. */
 export async function listWorkflows(
   db: Db,
   { workspaceId, afterName, limit }: { workspaceId: WorkspaceUuid; afterName?: string; limit: number },

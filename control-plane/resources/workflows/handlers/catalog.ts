@@ -20,7 +20,7 @@ export async function builtIns(
   }
 }
 
-/** The same for those who can do without: none where the server has no engine, or cannot read them. */
+/** Lists the programs that come with the server for those who can do without: none where it has no engine, or cannot read them. */
 export async function builtInsIfAny({ engine, workflowCatalog }: Dependencies): Promise<readonly BuiltIn[]> {
   try {
     return engine === null ? [] : await workflowCatalog.list()
@@ -32,7 +32,7 @@ export async function builtInsIfAny({ engine, workflowCatalog }: Dependencies): 
 
 export const presentEntry = ({ meta }: BuiltIn) => ({ object: 'workflow_program' as const, ...meta })
 
-/** As a row of the list of workflows. */
+/** Shows a program that comes with the server as a row of the list of workflows. */
 export function presentBuiltIn(
   { meta, source, at }: BuiltIn,
   { lastRun, runCount }: Pick<WorkflowRow, 'lastRun' | 'runCount'>,

@@ -42,7 +42,7 @@ export async function presentWorkflow(db: Db, caller: Caller, row: WorkflowRow):
   return toWorkflow(row, await visibleAgents(db, caller, [row.authorAgentRef]))
 }
 
-/** With their last runs; all are of the caller's workspace. */
+/** Shows workflows with their last runs; all are of the caller's workspace. */
 export async function presentWorkflows(db: Db, caller: Caller, rows: readonly WorkflowRow[]): Promise<ShownRow[]> {
   const names = rows.map(({ name }) => name)
   const activity = await runActivity(db, caller.workspaceId, names)
@@ -126,7 +126,7 @@ const toParked = ({ id, prompt, options, createdAt }: QuestionRow) => ({
 
 export const presentStarted = (run: WorkflowRunRow): StartedWorkflowRun => ({ ...runFields(run), taskId: run.taskId })
 
-/** With their steps; all are of the caller's workspace. */
+/** Shows runs with their steps; all are of the caller's workspace. */
 export async function presentWorkflowRuns(
   db: Db,
   caller: Caller,
@@ -198,7 +198,7 @@ function toStep(
     label,
     phase,
     run: run === undefined ? null : toStepRun(run),
-    // Of a step without an agent nothing private is told.
+    // A step without an agent has an error in which nothing private is told.
     error: isSeen || call.agentRef === null ? errorOf(call) : null,
     agent,
     resumeAttempts: call.resumeAttempts,
@@ -217,7 +217,7 @@ const errorOf = ({ isValue, result }: CallRow): WorkflowStep['error'] =>
 const commandArgs = z.object({ argv: z.array(z.string()) })
 const commandValue = z.object({ exitCode: z.number().nullable(), output: z.string(), ranArgv: z.array(z.string()) })
 
-/** What the command did is told when the program has it. */
+/** Shows a command step; what the command did is told when the program has it. */
 function toCommand({ args, result, isValue, ranIn }: CallRow, isSeen: boolean): NonNullable<WorkflowStep['gate']> {
   const { argv } = commandArgs.parse(JSON.parse(args))
   if (!isSeen || isValue !== true || result === null)
