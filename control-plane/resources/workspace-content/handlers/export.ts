@@ -44,7 +44,7 @@ export class WorkspaceExports {
     try {
       const snapshot = await openSnapshot(root)
       try {
-        // Of all replicas.
+        // The lock holds for all replicas.
         if (!(await tryLockName(snapshot.db, `export:${workspaceId}`))) tooMany()
         for await (const lines of linesOf(snapshot.db, workspaceId, now())) yield `${lines.join('\n')}\n`
       } finally {

@@ -7,7 +7,7 @@ import { section } from './manifest-text.ts'
 
 // Sections of an export about what runs carry.
 
-/** Their files are read one by one. */
+/** The files of a skill are left out, as they are read one by one. */
 export function skillSection(skill: SkillRow): string[] {
   return section(skill.name, {
     Id: skill.id,
@@ -21,7 +21,7 @@ export function skillSection(skill: SkillRow): string[] {
   })
 }
 
-/** Its skills and MCP servers stand among those of the workspace. */
+/** The skills and MCP servers of a plugin stand among those of the workspace. */
 export function pluginSection(plugin: PluginSummaryRow): string[] {
   return section(plugin.name, {
     Id: plugin.id,
@@ -34,7 +34,7 @@ export function pluginSection(plugin: PluginSummaryRow): string[] {
   })
 }
 
-/** Without its credential, which no export has. */
+/** The credential of a connection is left out, as no export has it. */
 export function connectionSection(connection: ConnectionRow, now: number): string[] {
   const { id, serviceId, serviceLabel, authKind, accountLabel, ownerUuid, grantedScopes } = connection
   return section(serviceLabel, {

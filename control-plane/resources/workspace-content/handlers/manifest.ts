@@ -28,7 +28,7 @@ export type ExportedAgent = ListedAgent & { agentMd: string | null }
 /** `body` is null when it was left out for its length, or when there is none. */
 export type ExportedPage = WikiPageRow & { body: string | null }
 
-/** What stands before the first list. */
+/** Returns the lines before the first list. */
 export function headOf(workspace: WorkspaceRow, exportedAt: string): string[] {
   return [
     `# Workspace ${span(workspace.name)}`,
@@ -52,11 +52,11 @@ export const headingOf = (title: string, count: number): string[] => [
   ...(count === 0 ? ['', 'None.'] : []),
 ]
 
-/** How others are called where they are named. */
+/** The names of others where a section names them. */
 export interface Names {
   /** Handles of agents by their UUIDs and by their ids. */
   agents: ReadonlyMap<string, string>
-  /** By id. */
+  /** The names of projects by their ids. */
   projects: ReadonlyMap<string, string>
 }
 
@@ -133,7 +133,7 @@ function agentSection(agent: ExportedAgent, agents: Agents, isWhole: boolean): s
   ]
 }
 
-/** Their bytes are downloaded one by one. */
+/** The bytes of a file are left out, as they are downloaded one by one. */
 export function fileSection({ id, name, contentType, sizeBytes, sha256, visibility, description }: FileRow): string[] {
   return section(name, {
     Id: id,
