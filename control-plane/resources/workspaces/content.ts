@@ -10,13 +10,13 @@ import type { WorkspaceRow } from './store.ts'
 export type WorkspaceCounts = ReplyOf<typeof workspaceRoutes.stats>
 
 /**
- * What a workspace holds, and what a change of the workspace means for it. A workspace knows none of it, so `routes.ts` gives this to
+ * The content of a workspace, and what a change of the workspace means for it. A workspace knows none of it, so `routes.ts` gives this to
  * the handlers of workspaces (`resources/workspace-content`).
  */
 export interface WorkspaceContent {
   /** Counts what the caller sees. */
   count(db: Db, caller: Caller): Promise<WorkspaceCounts>
-  /** All of it as Markdown, in pieces. Fails at its first piece when too many are written, or when the workspace is gone. */
+  /** Writes all of it as Markdown, in pieces. Fails at its first piece when too many are written, or when the workspace is gone. */
   write(root: Knex, workspaceId: WorkspaceUuid, now: () => number): AsyncGenerator<string>
   /** The budget of the workspace is another one. */
   budgetChanged(tx: Tx, workspace: WorkspaceRow, world: World): Promise<void>

@@ -38,7 +38,7 @@ interface Halting {
   isBillingLocked: boolean
 }
 
-/** Why no run may start in the workspace; null: runs may. */
+/** Returns why no run may start in the workspace; null: runs may. */
 export const haltOf = (workspace: Halting): 'billing_locked' | 'company_paused' | null => {
   if (workspace.isBillingLocked) return 'billing_locked'
   return workspace.agentsPaused || workspace.status === 'archived' ? 'company_paused' : null

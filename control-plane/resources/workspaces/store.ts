@@ -42,7 +42,7 @@ const workspaces = table('workspaces', {
   oomResume: flag,
   /** Hosts that sandboxes reach beside what their runs need. */
   sandboxEgress: json(z.array(z.string())),
-  /** Whether runs of the cloud may be made, where the server has an engine. */
+  /** Runs of the cloud may be made, where the server has an engine. */
   cloudEnabled: flag,
   /** The operator locked its company (`svc-server company lock`): no run is made or goes on. */
   isBillingLocked: flag,
@@ -108,7 +108,7 @@ export async function claimRemoved(tx: Tx, id: string): Promise<string | null> {
   return cellOf(lockRows(tx('workspaces').where({ id }).whereNotNull('removed_at'), true), 'company_id', text)
 }
 
-/** Whether the company has a workspace. */
+/** Returns whether the company has a workspace. */
 export async function hasWorkspace(db: Db, companyId: CompanyUuid): Promise<boolean> {
   return (await db('workspaces').where({ company_id: companyId }).whereNull('removed_at').first('id')) !== undefined
 }

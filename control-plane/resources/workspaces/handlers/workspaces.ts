@@ -111,7 +111,7 @@ async function update(
   return presentWorkspace(after)
 }
 
-/** Those that wait; what a sandbox executes goes on to its end. */
+/** Cancels the cloud runs that wait; what a sandbox executes goes on to its end. */
 const cancelCloudRuns = (tx: Tx, workspaceId: WorkspaceUuid, by: { world: World; leaseMs: number }): Promise<void> =>
   cancelRuns(
     tx,
