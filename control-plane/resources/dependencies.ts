@@ -20,11 +20,11 @@ import type { WorkflowCatalog } from '../workflows/catalog/catalog.ts'
 import type { EnginePool } from '../workflows/engine/pool.ts'
 
 export interface CloudSetup {
-  /** As the operator names it. */
+  /** The image as the operator names it. */
   image: string
   /** The providers of models for which the operator pays. */
   operatorKeys: readonly ModelProvider[]
-  /** For people. */
+  /** Says a size in words for people. */
   describeSize: (size: SandboxSize) => string
   /** The last lines of what its runner wrote; null: the engine cannot be reached. */
   logOf: (sandbox: SandboxRow, lines: number) => Promise<string | null>
@@ -32,7 +32,7 @@ export interface CloudSetup {
 
 /** The dependencies of handlers, made once when the server is assembled. */
 export interface ResourceDependencies {
-  /** For steps before a transaction, which write in transactions of their own. */
+  /** The database outside of a request's transaction, for steps before one, which write in transactions of their own. */
   root: Knex
   bus: Pick<Bus, 'on' | 'onSignal'>
   requests: Pick<DeviceRequests, 'changeSet' | 'checkFolder'>
@@ -44,7 +44,7 @@ export interface ResourceDependencies {
   workflowCatalog: Pick<WorkflowCatalog, 'list'>
   heartbeatMs: number
   leaseMs: number
-  /** What takes runs of the cloud; null: they are off. */
+  /** The setup that takes runs of the cloud; null: they are off. */
   cloud: CloudSetup | null
   catalog: ModelCatalog
   /** Outside services to connect to. */
@@ -52,13 +52,13 @@ export interface ResourceDependencies {
   wakeContext: WakeContext
   /** null: the operator gave no credentials. */
   github: GithubClient | null
-  /** Whether events of GitHub arrive and their subjects can be read. */
+  /** Events of GitHub arrive and their subjects can be read. */
   isGithubInstalled: boolean
   /** Encrypts the values of secrets. */
   vault: Vault
   /** Services whose secrets are accepted; null: any. */
   secretProviders: readonly string[] | null
-  /** Where the bytes of files are. */
+  /** The store of the bytes of files. */
   blobs: Pick<Blobs, 'open' | 'has' | 'release' | 'put' | 'giveUp'>
   /** Finds pages by what they are about; null: the operator named no model. */
   meaning: Pick<Meaning, 'find' | 'model'> | null
@@ -69,7 +69,7 @@ export interface ResourceDependencies {
   /** Reads files of git repositories that people and agents name. */
   repoSources: Pick<RepoSources, 'with'>
   fileUrls: Pick<FileUrls, 'urlOf'>
-  /** Whether what was deleted is purged in time; false while the server starts. */
+  /** Returns whether what was deleted is purged in time; false while the server starts. */
   isSweeping(): boolean
   /** The address of this server, without a slash at its end. */
   publicUrl(): string
