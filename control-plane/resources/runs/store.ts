@@ -154,7 +154,7 @@ const worked = query(
   z.object({ found: z.number() }),
 )
 
-/** Whether a harness of the agent began to work on the task, among its last 200 runs. */
+/** Returns whether a harness of the agent began to work on the task, among its last 200 runs. */
 export async function hasWorkedOn(db: Askable, of: { agentRef: AgentRef; taskId: TaskId }): Promise<boolean> {
   return (await worked.first(db, [of.taskId, of.agentRef])) !== null
 }

@@ -68,7 +68,7 @@ test('a body is read by its charset', () => {
   expect(read([0x93, 0xfa, 0x96, 0x7b], 'text/plain; charset=Shift_JIS')).toBe('日本')
   expect(read(Buffer.from('Grüße'), null)).toBe('Grüße')
   expect(read(Buffer.from('Grüße'), 'application/json')).toBe('Grüße')
-  // These are charsets that nobody knows, and one that would hide what is written.
+  // Unknown charsets are ignored, and one that would hide what is written.
   for (const name of ['klingon', 'iso-2022-kr', 'replacement', '', 'x'.repeat(16_000)])
     expect(read(Buffer.from('Grüße'), `text/plain; charset=${name}`)).toBe('Grüße')
   // The mark at the beginning of the text wins over the media type.

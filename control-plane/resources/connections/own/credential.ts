@@ -4,7 +4,7 @@ import { fieldsIn, type Service } from '../../../catalog/services.ts'
 import type { Vault } from '../../../vault/vault.ts'
 import type { KeyFields } from '../rules.ts'
 
-/** Those whose word it is that a client is this server's at an issuer. `document`: the address of the document is its id. */
+/** The sources that say that a client is this server's at an issuer. `document`: the address of the document is its id. */
 export const clientSources = ['operator', 'person', 'document', 'registration'] as const
 export type ClientSource = (typeof clientSources)[number]
 
