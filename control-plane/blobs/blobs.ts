@@ -30,7 +30,7 @@ export interface StoredBytes {
   head: Uint8Array
 }
 
-/** What nobody came to own is removed after this time. */
+/** The time after which a blob that nobody came to own is removed. */
 export const forgottenMs = 3_600_000
 /** Blobs that one pass of the sweep removes. */
 const sweptAtOnce = 500
@@ -82,7 +82,7 @@ export class Blobs {
     return this.place.open(id, range, sizeBytes)
   }
 
-  /** Whether the bytes are there. Fails with `StorageError`. */
+  /** Returns whether the bytes are there. Fails with `StorageError`. */
   has(id: BlobId): Promise<boolean> {
     return this.place.has(id)
   }
@@ -104,7 +104,7 @@ export class Blobs {
     afterCommit(tx, () => this.removeSoon(ids))
   }
 
-  /** One pass of the sweep; safe on several replicas at once, since removing what is gone does nothing. */
+  /** Makes one pass of the sweep, which is safe on several replicas at once, since removing what is gone does nothing. */
   async sweep(now: number): Promise<void> {
     await releaseForgotten(this.root, now - forgottenMs, now)
     for (const blob of await listReleased(this.root, sweptAtOnce)) {
@@ -131,7 +131,7 @@ export class Blobs {
     })
   }
 
-  /** What somebody owned was whole; of the rest nobody knows whether its server lived to the end of the upload. */
+  /** A blob that somebody owned was whole; of the rest nobody knows whether its server lived to the end of the upload. */
   private removeRow({ id, upload, ownedAt }: BlobRow): Promise<void> {
     return this.remove({ id, upload, isWhole: ownedAt !== null })
   }

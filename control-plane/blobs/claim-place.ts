@@ -38,7 +38,7 @@ export interface MarkedClaim {
 
 const keyName = 'files_mark'
 
-/** Of several replicas that start at once, one names the mark for all. */
+/** Makes the mark: of several replicas that start at once, one names it for all. */
 async function newMark(root: Knex, place: BlobPlace, world: World): Promise<string> {
   const mine = world.id('files_')
   await place.mark(mine)

@@ -48,7 +48,7 @@ const reasonOf = ({ cause }: StorageError): string => {
 class ClaimedPlace implements UsedPlace {
   readonly name: string
   private readonly options: ClaimOptions
-  /** As the database knew it at the start; null: the first server makes it. */
+  /** The mark as the database knew it at the start; null: the first server makes it. */
   private readonly known: string | null
   private isClaimed = false
   private wasAway = false

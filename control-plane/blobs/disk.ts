@@ -150,7 +150,7 @@ async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-/** Not `recursive`, which never returns where the system answers ENOENT below a folder that exists, as in /proc. */
+/** Makes one folder. It is not `recursive`, which never returns where the system answers ENOENT below a folder that exists, as in /proc. */
 async function makeOne(folder: string): Promise<void> {
   try {
     await mkdir(folder, { mode: 0o700 })

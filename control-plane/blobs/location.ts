@@ -4,7 +4,7 @@ import { DiskPlace } from './disk.ts'
 import type { BlobPlace } from './place.ts'
 import { S3Place, type S3Location } from './s3.ts'
 
-/** Where files are kept, as the configuration says it. */
+/** The place where files are kept, as the configuration says it. */
 export type BlobLocation = { kind: 'disk'; folder: string } | S3Location
 
 export interface S3Keys {

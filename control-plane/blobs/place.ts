@@ -2,11 +2,11 @@ import type { BlobId } from '../../shared/lib/ids.ts'
 import type { Readable } from 'node:stream'
 
 /**
- * Where the bytes of blobs lie: a folder or a bucket. A place knows ids and bytes only; which blobs there are, and whose they
- * are, is written in the database (`store.ts`).
+ * A place for the bytes of blobs: a folder or a bucket. A place knows ids and bytes only; which blobs there are, and whose they are, is
+ * written in the database (`store.ts`).
  */
 export interface BlobPlace {
-  /** As an operator knows it. */
+  /** The name by which an operator knows it. */
   readonly name: string
   /**
    * Writes all bytes of the source under the id, and resolves when they would outlive a loss of power. What a failure or a
@@ -18,18 +18,18 @@ export interface BlobPlace {
    * `StorageError` also where there are more or fewer.
    */
   open(id: string, range?: ByteRange, sizeBytes?: number): Promise<Readable>
-  /** Whether the bytes are there. Fails with `StorageError`. */
+  /** Returns whether the bytes are there. Fails with `StorageError`. */
   has(id: string): Promise<boolean>
   /** Removes the bytes, and what an upload left; nothing to remove is no failure. */
   remove(blob: GoneBlob): Promise<void>
-  /** Whether this place belongs to the database with this mark. */
+  /** Returns whether this place belongs to the database with this mark. */
   isMarked(mark: string): Promise<boolean>
   mark(mark: string): Promise<void>
-  /** From here on the place is used for the database with this mark; its blobs lie apart from those of others. */
+  /** Uses the place from here on for the database with this mark; its blobs lie apart from those of others. */
   use(mark: string): void
 }
 
-/** What a server does with a place that is its own. */
+/** The acts of a server at a place that is its own. */
 export type UsedPlace = Pick<BlobPlace, 'name' | 'put' | 'open' | 'has' | 'remove'>
 
 export interface NewBlob {
@@ -41,11 +41,11 @@ export interface NewBlob {
 export interface GoneBlob {
   id: BlobId
   upload: string | null
-  /** Its bytes were stored to the end. Else there may be an upload whose name nobody came to note. */
+  /** The bytes were stored to the end. Else there may be an upload whose name nobody came to note. */
   isWhole: boolean
 }
 
-/** From `start` up to, and without, `end`. */
+/** A range of bytes from `start` up to, and without, `end`. */
 export interface ByteRange {
   start: number
   end: number
@@ -69,7 +69,7 @@ export class StorageError extends Error {
 export const wrongSize = (place: string, { id, found, sizeBytes }: { id: string; found: number; sizeBytes: number }) =>
   new StorageError(place, new Error(`${id} has ${found} bytes of ${sizeBytes}`))
 
-/** There are no bytes under this id. */
+/** Says that there are no bytes under this id. */
 export class BlobMissingError extends Error {
   override readonly name = 'BlobMissingError'
 

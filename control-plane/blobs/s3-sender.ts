@@ -41,10 +41,10 @@ export interface SentBytes {
 }
 
 const sliceBytes = 64 * 1024
-/** What a service says of bytes it was sent is short. */
+/** The most bytes of an answer that are read: a service says little of bytes it was sent. */
 const longestAnswer = 1024 * 1024
 
-/** Others have their turn in between: a fast connection takes a slice at once, and the next one, up to the end. */
+/** Gives others their turn between slices: a fast connection takes a slice at once, and the next one, up to the end. */
 async function* slicesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += sliceBytes) {
     yield bytes.subarray(at, at + sliceBytes)

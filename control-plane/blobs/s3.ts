@@ -16,7 +16,7 @@ import { uploadsIn } from './s3-uploads.ts'
 
 export interface S3Location {
   kind: 's3'
-  /** Without a slash at its end. */
+  /** The address without a slash at its end. */
   endpoint: string
   bucket: string
   /** Before each key, without slashes at its ends; empty: none. */
@@ -140,7 +140,7 @@ export class S3Place implements BlobPlace {
     return joined(this.location.prefix, mark, 'mark')
   }
 
-  /** What fails on the other side is tried again: services refuse now and then when they are busy. */
+  /** Tries again what fails on the other side: services refuse now and then when they are busy. */
   private async again<Result>(work: (s3: S3mini) => Promise<Result>, tries = 3): Promise<Result> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -198,7 +198,7 @@ const joined = (...parts: string[]): string => parts.filter((part) => part !== '
 const asData = (bytes: Uint8Array) => bytes as Uint8Array<ArrayBuffer>
 
 const statusOf = (error: unknown): number | undefined => (error as { status?: number } | null)?.status
-/** Nothing that another try would change. */
+/** Returns whether another try would change nothing. */
 const isRefused = (error: unknown): boolean => {
   const status = statusOf(error)
   return status === 501 || (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429)

@@ -17,7 +17,7 @@ import { command } from '../db/statement.ts'
 const blobs = table('blobs', {
   id: blobId,
   workspaceId: workspaceUuid,
-  /** Of an upload in parts, which leaves parts behind when it is cut off. */
+  /** The name of an upload in parts, which leaves parts behind when it is cut off. */
   upload: nullableText,
   createdAt: time,
   ownedAt: nullableTime,
@@ -33,7 +33,7 @@ export async function noteUpload(db: Db, id: BlobId, upload: string): Promise<vo
   await db('blobs').where({ id }).update({ upload })
 }
 
-/** In the transaction that needs the blob. Fails with `transient_conflict` when a sweep took it for forgotten. */
+/** Owns the blob in the transaction that needs it. Fails with `transient_conflict` when a sweep took it for forgotten. */
 export async function ownBlob(db: Db, id: BlobId, now: number): Promise<void> {
   expectOnlyWriter(
     await db('blobs').where({ id }).whereNull('owned_at').whereNull('released_at').update({ owned_at: now }),
@@ -43,7 +43,7 @@ export async function ownBlob(db: Db, id: BlobId, now: number): Promise<void> {
 // A file may have more versions than a statement takes values, so they are one value.
 const release = command('update blobs set released_at = ? where id in ? and released_at is null')
 
-/** In the transaction that needs these blobs no more. */
+/** Releases the blobs in the transaction that needs them no more. */
 export async function releaseBlobs(db: Db, ids: readonly BlobId[], now: number): Promise<void> {
   await release(db, [now, ids])
 }
