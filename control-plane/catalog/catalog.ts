@@ -17,7 +17,7 @@ export type ModelPrice = z.infer<typeof modelPrice>
 const name = z.string().min(1).max(200).toLowerCase()
 export const modelEntry = z.strictObject({
   id: name,
-  /** Other names for it. */
+  /** The other names of the model. */
   aliases: z.array(name).max(20).default([]),
   harness: z.enum(harnessNames),
   /** The reasoning efforts it takes; may be empty. */

@@ -41,7 +41,7 @@ const oauth = z.strictObject({
   clientId: clientText.optional(),
   /** Left out: a public client. */
   clientSecret: clientText.optional(),
-  /** How the client shows its secret; default by HTTP Basic, which RFC 6749 asks of every server. */
+  /** The way in which the client shows its secret; default by HTTP Basic, which RFC 6749 asks of every server. */
   clientAuth: z.enum(['basic', 'post']).optional(),
   /** Parameters of the authorization request beside those of OAuth. */
   params: z.record(z.string().min(1).max(100), z.string().max(1_000)).optional(),
@@ -63,7 +63,10 @@ const serviceEntry = z
     fields: z.array(serviceField).max(20).optional(),
     probe: z.strictObject({ url: address, headers: templates.optional() }).optional(),
     oauth: oauth.optional(),
-    /** Where programs in a sandbox may send what its variables hold, over TLS; default the hosts of the probe and of its MCP server. */
+    /**
+     * The hosts to which programs in a sandbox may send what its variables hold, over TLS; default the hosts of the probe and of its MCP
+     * server.
+     */
     hosts: z.array(brokerHost).max(50).optional(),
   })
   .superRefine((service, context) => {
@@ -80,8 +83,8 @@ const servicesFile = z.strictObject({
         /** A service that is described already. Left out: any MCP server whose people sign in at the issuer. */
         service: z.string().max(100).optional(),
         /**
-         * Whose client it is, for MCP servers: they name their issuer themselves, and a client is shown to no other than the one that
-         * gave it.
+         * The issuer that gave the client, for MCP servers: they name their issuer themselves, and a client is shown to no other than the
+         * one that gave it.
          */
         issuer: address.optional(),
         clientId: clientText,
@@ -99,7 +102,7 @@ export interface OperatorClient {
 
 export interface ServiceCatalog {
   find(id: string): Service | null
-  /** By label. */
+  /** Lists the services by their labels. */
   list(): readonly Service[]
   /** The operator's client at an issuer, for sign-ins to an MCP server: that of the service, else one for any; null: there is none. */
   clientAt(issuer: string, serviceId: string): OperatorClient | null
@@ -154,7 +157,7 @@ function readServices(file: string): z.infer<typeof servicesFile> {
 const unusable = (file: string, sentences: readonly string[]) =>
   new ConfigError(`SVC_SERVICES_FILE: ${file} cannot be used.\n${sentences.join('\n')}`)
 
-/** With the path of each key; without values, of which some are secret. */
+/** Returns sentences with the path of each key; without values, of which some are secret. */
 function sentencesOf(issue: z.core.$ZodIssue): string[] {
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => `${pathOf([...issue.path, key])}: unknown key`)
   return [`${pathOf(issue.path)}: ${issue.message}`]
@@ -187,7 +190,7 @@ interface Described {
   oauth?: unknown
 }
 
-/** What does not go together in a service, and where. */
+/** Finds what does not go together in a service, and where; null: nothing. */
 function contradictionOf(service: Described): { path: string[]; message: string } | null {
   const { authKind, fields = [], mcp, probe, oauth: given } = service
   if (authKind === 'oauth' && given === undefined) return { path: ['oauth'], message: 'a service of `oauth` needs it' }
