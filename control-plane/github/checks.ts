@@ -17,7 +17,7 @@ export async function judgedAs(
   return last?.isApproval === true && (await isCarried(client, repo, { pull, approval: last })) ? 'carried' : null
 }
 
-/** Whether the head merges the base branch into the approved head, and the change stayed the same. */
+/** Returns whether the head merges the base branch into the approved head, and the change stayed the same. */
 async function isCarried(
   client: GithubClient,
   repo: string,

@@ -17,8 +17,8 @@ export interface GithubClient {
   /** Returns null when there is nothing, or nothing that this server may see. Fails with GithubTrouble. */
   get<T extends z.ZodType>(repo: string, path: string, schema: T): Promise<z.output<T> | null>
   /**
-   * With which git fetches from the repository and pushes to it; an app's is for this repository alone, and for an hour. null: this server
-   * may not see it. Fails with GithubTrouble.
+   * Returns the token with which git fetches from the repository and pushes to it; an app's is for this repository alone, and for an hour.
+   * null: this server may not see it. Fails with GithubTrouble.
    */
   gitToken(repo: string): Promise<string | null>
 }
@@ -137,7 +137,7 @@ interface Known {
   token: string
   until: number
 }
-/** What git needs, and nothing of the installation's other repositories. */
+/** The rights that git needs, and nothing of the installation's other repositories. */
 const onlyContents = (repo: string) => ({ repositories: [repo.split('/')[1]], permissions: { contents: 'write' } })
 
 /** Number of repositories whose tokens are remembered; beyond it all are forgotten. */

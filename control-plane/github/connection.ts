@@ -13,7 +13,7 @@ import { githubReceiver } from './receiver.ts'
 import { workflowChecksSweep } from './workflow-checks.ts'
 import { isInstalled, repositoryHost, type GithubSettings } from './settings.ts'
 
-/** Everything of this server that has to do with GitHub. */
+/** The parts of this server that have to do with GitHub. */
 export interface GithubConnection {
   client: GithubClient | null
   isInstalled: boolean
@@ -51,7 +51,7 @@ export function connectGithub(
       {
         name: 'github_deliveries',
         everyMs,
-        // Not awaited: a slow GitHub must not hold up other sweeps.
+        // The sweep does not wait for it: a slow GitHub must not hold up other sweeps.
         run: () => Promise.resolve(worker.poke()),
       },
       {

@@ -49,7 +49,7 @@ export async function follow({ id, happening }: Delivery, options: EffectOptions
 
 type About = Pick<Merged, 'repo' | 'url' | 'branch' | 'keys' | 'isFromOutside'>
 
-/** One from outside is only the task's whose pull request it is already: its words and its branch are anybody's. */
+/** A pull request from outside is only the task's whose it is already: its words and its branch are anybody's. */
 const factsOf = ({ isFromOutside, branch, keys, ...of }: About, host: string): PullFacts => ({
   ...of,
   ...(isFromOutside ? { branch: null, keys: [] } : { branch, keys }),
@@ -74,7 +74,7 @@ async function followMerge(pull: Merged, options: EffectOptions): Promise<void> 
  * A merged pull request closes the tasks it names, whichever branch it went into. The task's history shows the branch.
  */
 async function closeTask(tx: Tx, id: TaskId, { merged, world }: { merged: Merged; world: World }): Promise<void> {
-  // Not locked here: the transition locks runs first and then the task.
+  // The task is not locked here: the transition locks runs first and then the task.
   const task = await findTaskById(tx, id)
   if (task === null || isFinished(task)) return
   const { number, url } = merged
@@ -118,7 +118,7 @@ async function followGreen(green: Green, options: EffectOptions): Promise<void> 
   if (listening.length === 0) return
   const numbers = green.numbers.length > 0 ? green.numbers : await listPullsOfCommit(client, green.repo, green.sha)
   for (const number of new Set(numbers)) {
-    // Only the last of a head's many checks needs a request to GitHub.
+    // The last of a head's many checks needs a request to GitHub, and no other.
     if (await haveFired(root, listening, greenOccasion(number, green.sha))) continue
     const pull = await readPull(client, green.repo, number)
     if (pull?.isOpen !== true) continue

@@ -11,7 +11,7 @@ test('task keys are found in branch, title and body', () => {
     'WEB-13',
     'WEB-14',
   ])
-  // In running text a word with a number is no key unless it is written as one.
+  // A word with a number is no key in running text unless it is written as one.
   expect(keys({ body: 'utf-8 and covid-19, WEB12, XWEB-1x' })).toEqual([])
   expect(keys({ title: Array.from({ length: 80 }, (_, i) => `A-${i}`).join(' ') })).toHaveLength(50)
 })

@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 /** Computes the X-Hub-Signature-256 of a body while its bytes arrive. */
 export interface SignatureCheck {
   update(bytes: Uint8Array): void
-  /** Whether the signature fits the bytes, compared in constant time. May be called once. */
+  /** Returns whether the signature fits the bytes, compared in constant time. May be called once. */
   isRight(): boolean
 }
 

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 
-/** Who wrote something at GitHub, as far as it matters whether anybody could have: everyone may write to a public repository. */
+/**
+ * The author of something at GitHub, as far as it matters whether anybody could have written it: everyone may write to a public repository.
+ */
 export const author = {
   author_association: z.string().default('NONE'),
   user: z.object({ login: z.string(), type: z.string().default('User') }).nullish(),
@@ -12,7 +14,7 @@ const team = new Set(['OWNER', 'MEMBER', 'COLLABORATOR'])
 export const isOfTeam = ({ author_association: association }: { author_association: string }): boolean =>
   team.has(association)
 
-/** The same for a review, which an app that is installed in the repository may write as well. */
+/** Returns whether a review is of the team; an app that is installed in the repository may write one as well. */
 export const isReviewerOfTeam = (review: z.output<z.ZodObject<typeof author>>): boolean =>
   isOfTeam(review) || review.user?.type === 'Bot'
 

@@ -9,7 +9,7 @@ export interface Verdict {
   isApproval: boolean
 }
 
-/** All repetitions are bounded: anybody may write a review. */
+/** Repetitions are all bounded: anybody may write a review. */
 const line = /^[ \t>*_#-]{0,20}verdict[*_]{0,4}[ \t]{0,4}:[ \t*_]{0,8}(\w{1,40})/im
 
 export function verdictOf({ state, body, sha, isOfTeam }: Review): Verdict | null {
@@ -28,8 +28,8 @@ export const verdictsIn = (reviews: readonly Review[]): Verdict[] =>
 const mostFiles = 300
 
 /**
- * Whether the pull request's change is the same in both comparisons: the same files, each with the same content or the
- * same lines added and removed. In doubt it is not.
+ * Returns whether the pull request's change is the same in both comparisons: the same files, each with the same content or the same lines
+ * added and removed. In doubt it is not.
  */
 export function isSameChange(before: Comparison, after: Comparison): boolean {
   if (before.files.length !== after.files.length || after.files.length >= mostFiles) return false

@@ -29,7 +29,7 @@ export interface CheckReading {
 }
 
 const perPage = 1_000
-/** What one transaction notes: so many waits, and fewer where the checks of the branch are long, as each wait keeps them. */
+/** The most that one transaction notes: so many waits, and fewer where the checks of the branch are long, as each wait keeps them. */
 const perTransaction = { waits: 200, chars: 1_000_000 }
 /**
  * Branches that are read for one message of GitHub: the messages after it wait meanwhile. The others are read within a minute.
@@ -47,14 +47,14 @@ export function workflowChecksSweep(options: Omit<CheckReading, 'client'> & { cl
       for await (const page of inPages<WaitedBranch>(perPage, (next) => listWaitedBranches(root, next)))
         for (const branch of page) {
           const { workspaceId, repo, branch: name } = branch
-          // In queues of their own: a slow GitHub holds up no write of a workspace.
+          // Reads stand in queues of their own: a slow GitHub holds up no write of a workspace.
           queue.add(`checks:${workspaceId}`, () => readChecks({ ...options, client }, branch), `${repo} ${name}`)
         }
     },
   }
 }
 
-/** The same at once for the waits on one repository. */
+/** Reads the checks at once for the waits on one repository. */
 export async function readChecksOf(reading: CheckReading, repo: string): Promise<void> {
   for (const branch of await listNearestBranches(reading.root, repo, branchesAtOnce)) await readChecks(reading, branch)
 }
@@ -72,7 +72,7 @@ async function readChecks({ root, world, log, client }: CheckReading, on: Waited
       if (waits.length > 0) await inTransaction(root, note, { locks: [workspaceId] })
     }
   } catch (error) {
-    // Read again in a minute, until the deadline.
+    // The checks are read again in a minute, until the deadline.
     log.warn({ err: error, workspaceId, repo, branch }, 'the checks that workflows wait for could not be read')
   }
 }
