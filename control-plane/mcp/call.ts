@@ -6,11 +6,11 @@ import { callTool, findRoutes, findTool, keyArgument, toldOf, type RouteInput, t
 
 // A call of a tool, which becomes one request to the API, and what its answer is for a model.
 
-/** What a request to the endpoint says of its caller, which each of its calls says again. */
+/** The words of a request to the endpoint about its caller, which each of its calls says again. */
 export interface Calling {
   authorization: string
   userAgent: string
-  /** For a call that brings none. */
+  /** Makes an idempotency key for a call that brings none. */
   newKey: () => string
   signal: AbortSignal
 }

@@ -28,7 +28,7 @@ import { toolsOf, type ToolSet } from './tools.ts'
 export interface McpDependencies extends SkillsDependencies {
   kernel: Pick<Kernel, 'callers' | 'limiter' | 'rooms' | 'streams' | 'streamCheckMs' | 'world' | 'log' | 'stopping'>
   contract: readonly AnyRoute[]
-  /** That of this replica, which answers the calls. */
+  /** The server of this replica, which answers the calls. */
   server: Server
 }
 
@@ -50,7 +50,7 @@ export function mcpEndpoint(deps: McpDependencies): Koa.Middleware {
     const state = ctx.state as RequestState
     state.routeId = 'mcp'
     ctx.set('Cache-Control', 'no-store')
-    // Not by the cookie of a browser: pages of others could call it then.
+    // A cookie of a browser does not do: pages of others could call it then.
     const authorization = headerOf(ctx, 'authorization') ?? fail('auth_missing')
     const caller = await kernel.callers.callerOf(ctx.req)
     state.caller = caller
@@ -106,7 +106,7 @@ function openStream(kernel: McpDependencies['kernel'], ctx: Koa.Context, caller:
   }
 }
 
-/** Without its body, which is parsed already. */
+/** Makes a request without its body, which is parsed already. */
 function requestOf(ctx: Koa.Context, signal: AbortSignal): Request {
   const headers = new Headers()
   for (const [name, value] of Object.entries(ctx.headers))

@@ -7,13 +7,13 @@ import type { AnyRoute } from '../../shared/api/route.ts'
  * callers and keeps its order, so that a model's cache of its prompt holds; what a caller may not do is refused when it is called.
  */
 export interface ToolSet {
-  /** In their order. */
+  /** The tools in their order. */
   list: readonly Tool[]
-  /** Those with names of their own, by name. */
+  /** The routes with tools of their own, by the names of these. */
   named: ReadonlyMap<string, AnyRoute>
-  /** By id: all that can be called, those with names too. */
+  /** The routes that can be called, by id; those with names, too. */
   callable: ReadonlyMap<string, AnyRoute>
-  /** What a call of the route takes; worked out when it is first asked for. */
+  /** Returns what a call of the route takes; it is worked out when it is first asked for. */
   inputOf(route: AnyRoute): RouteInput
 }
 
@@ -25,7 +25,7 @@ export interface RouteInput {
 
 type ObjectSchema = Tool['inputSchema']
 
-/** By their ids, in the order of the list. */
+/** The routes with names of their own by their ids, in the order of the list. */
 const namedRoutes = [
   'workspaces.current',
   'agents.list',
@@ -62,8 +62,8 @@ export const findTool = 'find_routes'
 export const callTool = 'call_route'
 
 /**
- * Whether a route can be called as a tool: it takes and answers JSON as a whole, and asks who calls. What answers a secret is left out, since a
- * model's context is no place for it.
+ * Returns whether a route can be called as a tool: it takes and answers JSON as a whole, and asks who calls. A route that answers a secret
+ * is left out, since a model's context is no place for it.
  */
 const isCallable = ({ base, callers, stream, body, isSecret }: AnyRoute): boolean =>
   base === '/api/v1' && callers !== 'none' && stream !== 'text' && body.def.type !== 'custom' && !isSecret
@@ -106,7 +106,7 @@ function toolOf(name: string, route: AnyRoute, input: RouteInput): Tool {
   }
 }
 
-/** What a route is, in words for a model. */
+/** Describes a route in words for a model. */
 function describe({ summary, description, callers }: AnyRoute): string {
   const sentences = [`${summary}.`, description ?? '']
   if (callers !== 'none' && typeof callers.agent === 'object') sentences.push('People alone may do this.')
@@ -159,7 +159,7 @@ function jsonSchemaOf(schema: z.ZodType): ObjectSchema {
   return { ...named, ...rest, ...(Object.keys(others).length === 0 ? {} : { $defs: others }) } as ObjectSchema
 }
 
-/** How many routes are found at once. */
+/** The number of routes that are found at once. */
 export const mostFound = 8
 
 const finding: Tool = {
@@ -217,7 +217,7 @@ const wordsOf = (text: string): string[] =>
 
 const has = (words: readonly string[], wanted: string): boolean => words.some((word) => word === wanted)
 
-/** For the answer of `find_routes`. */
+/** Describes a route for the answer of `find_routes`. */
 export function toldOf(route: AnyRoute, { schema }: RouteInput): object {
   return { route: route.id, about: describe(route), arguments: schema }
 }
