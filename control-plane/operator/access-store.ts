@@ -11,7 +11,7 @@ import { roles } from '../resources/members/store.ts'
 export interface AccessFilter {
   personUuid?: PersonUuid
   id?: string
-  /** Only what was used, or made, after this. */
+  /** The time (ms UTC) after which the access was used, or made; left out: any. */
   usedSince?: number
 }
 

@@ -64,7 +64,7 @@ export async function removeUser(db: Tx, world: World, { email, newOwner }: Remo
     removed: true as const,
     workspaces,
     devices: devices.length,
-    /** Those on the person's devices, and those elsewhere that the person caused. */
+    /** The runs on the person's devices, and those elsewhere that the person caused. */
     runs: onDevices + caused,
     workflowRuns,
     automations,
@@ -92,7 +92,7 @@ const withTimestamps = ({ createdAt, lastUsedAt, expiresAt, ...row }: OpenSessio
 export interface Listed {
   /** null: of everybody. */
   email: string | null
-  /** What was not used for so long does not work any more; null or left out: it does. */
+  /** The time (ms) after which what was not used does not work any more; null or left out: it works on. */
   idleMs?: number | null
 }
 

@@ -24,7 +24,7 @@ interface ShownCompany {
 }
 
 /**
- * In the workspaces of the company wakes are declined, and runs end, both as `billing_locked`; people go on to read and write.
+ * Locks a company: in its workspaces wakes are declined, and runs end, both as `billing_locked`; people go on to read and write.
  * `workspace`: the slug of one of its workspaces. Repeating it does nothing.
  */
 export async function lockCompany(

@@ -62,7 +62,7 @@ export async function addUser(
   return { ...token, workspace: workspace.slug }
 }
 
-/** The same without a token, for people who sign in at an issuer. */
+/** Adds a person without a token, for people who sign in at an issuer. */
 export async function addUserWithoutToken(db: Db, world: World, input: NewUser) {
   const { user, workspace } = await addMember(db, world, input)
   return { userId: user.publicId, workspaceId: workspace.id, workspace: workspace.slug }
@@ -82,7 +82,7 @@ async function addMember(db: Db, world: World, input: NewUser) {
   return { user, workspace }
 }
 
-/** What only owners may do, nobody could do any more. */
+/** Fails for the only owner: nobody could do any more what only owners may do. */
 async function refuseForOnlyOwner(
   db: Db,
   user: UserRow,
