@@ -20,7 +20,7 @@ const bodyless = [204, 205, 304]
 export function answerOf(message: IncomingMessage, options: AnswerOptions): Response {
   const { url, isRedirected } = options
   const status = message.statusCode ?? 0
-  // None was asked for. Inflating it would be work whose size the sender chooses.
+  // A packed form was not asked for. Inflating it would be work whose size the sender chooses.
   if (!['', 'identity'].includes(message.headers['content-encoding']?.trim().toLowerCase() ?? ''))
     throw new OutboundError('unreachable', `${url.host} answers in a packed form that was not asked for`)
   if (status < 200 || status > 599)

@@ -4,13 +4,13 @@ import { OutboundError } from './outbound-error.ts'
 import { isPublicAddress } from './public-address.ts'
 import type { ResolveHost } from './resolve-host.ts'
 
-/** Where a request may go: the addresses were checked, and nothing resolves the name again. */
+/** The place to which a request may go: the addresses were checked, and nothing resolves the name again. */
 export interface Destination {
   url: URL
   /** The name or address that stands in the URL, without brackets. */
   host: string
   port: number
-  /** At least one. */
+  /** The addresses of the host, at least one. */
   addresses: readonly string[]
 }
 
@@ -34,7 +34,7 @@ export async function destinationOf(url: URL, rules: DestinationRules, signal: A
   const isAddress = isIP(host) !== 0
   if (!isAddress && !isHostName(host)) throw new OutboundError('refused_address', 'the host of the address is no name')
   const addresses = isAddress ? [host] : await resolved(host, { isAllowed, signal }, rules.resolveHost)
-  // One private address among public ones is refused, too: which of them is used is not for the sender to choose.
+  // A private address among public ones is refused, too: which of them is used is not for the sender to choose.
   if (!isAllowed && !addresses.every(isPublicAddress))
     throw new OutboundError('refused_address', `${host} is not in the public internet`)
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
@@ -53,7 +53,7 @@ async function resolved(host: string, options: Parameters<ResolveHost>[1], resol
   return addresses
 }
 
-/** What resolves names cannot always be stopped. */
+/** Waits until the signal at the longest: what resolves names cannot always be stopped. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const stop = () => reject(signal.reason)

@@ -7,13 +7,13 @@ import { OutboundError } from './outbound-error.ts'
 
 // Sends a request and reads the head of its answer, over a connection of its own to an address that was checked.
 
-/** Of the head of an answer, and of what follows a body. */
+/** The most bytes of the head of an answer, and of what follows a body. */
 const headBytes = 32 * 1024
 
 export interface Sent {
   method: string
   headers: OutgoingHttpHeaders
-  /** What is a stream is sent as it comes. */
+  /** The body; a stream is sent as it comes. */
   body: Buffer | Readable | null
   /** Called when the host is reached, with TLS where that is spoken, and may now take its time. */
   onConnected?: () => void
@@ -48,7 +48,7 @@ export function exchange(to: Destination, sent: Sent, { signal, ca }: ExchangeOp
   })
   request.once('response', resolve)
   request.on('error', (error: NodeJS.ErrnoException) => reject(outboundErrorOf(error, to.host, signal)))
-  // What breaks off on the way is told by the request, too.
+  // The request tells of what breaks off on the way, too.
   if (sent.body === null || Buffer.isBuffer(sent.body)) request.end(sent.body ?? undefined)
   else pipeline(sent.body, request, () => undefined)
   return promise

@@ -9,7 +9,9 @@ export type OutboundReason =
   | 'too_large'
   | 'too_many_redirects'
 
-/** Why a request to an address that somebody named was not made, or did not end well. Its message may be shown to that person. */
+/**
+ * The reason why a request to an address that somebody named was not made, or did not end well. Its message may be shown to that person.
+ */
 export class OutboundError extends Error {
   override name = 'OutboundError'
   readonly reason: OutboundReason

@@ -16,25 +16,25 @@ import { resolveHost, type ResolveHost } from './resolve-host.ts'
 // Proxies that the environment names are not used: a proxy would resolve the name anew.
 
 export interface OutboundLimits {
-  /** Of the body of the answer. */
+  /** The bytes of the body of the answer. */
   bytes?: number
-  /** From the call to the end of the body. */
+  /** The time from the call to the end of the body, in ms. */
   timeoutMs?: number
-  /** Followed one after another. */
+  /** The number of redirects that are followed one after another. */
   redirects?: number
 }
 
 export interface Outbound {
   /**
-   * As the global `fetch`, whose errors it throws where the caller's own arguments or signal are the cause; all else is
+   * Asks like the global `fetch`, whose errors it throws where the caller's own arguments or signal are the cause; all else is
    * OutboundError, also while the body is read. The body of the request is sent whole; the answer's comes as it is read.
    */
   fetch(input: string | URL | Request, init?: RequestInit & { limits?: OutboundLimits }): Promise<Response>
   /** The addresses at which the host of a URL may be asked, for programs that are told an address. Fails with OutboundError. */
   resolve(url: URL, options?: { signal?: AbortSignal; timeoutMs?: number }): Promise<Destination>
   /**
-   * One request, sent as it is, and the head of its answer. Whoever calls follows no redirect, and sets limits of size and, by the signal,
-   * of time. Fails with OutboundError, or with the reason of the signal.
+   * Sends one request as it is, and returns the head of its answer. Whoever calls follows no redirect, and sets limits of size and, by the
+   * signal, of time. Fails with OutboundError, or with the reason of the signal.
    */
   send(url: URL, sent: Sent, signal: AbortSignal): Promise<IncomingMessage>
   /** A connection for bytes that nobody here reads. `timeoutMs`: for its beginning. Fails with OutboundError. */
@@ -42,12 +42,12 @@ export interface Outbound {
 }
 
 export interface OutboundOptions {
-  /** As `readHost` gives them. */
+  /** The hosts as `readHost` gives them. */
   allowHosts: readonly string[]
   world: Pick<World, 'after'>
-  /** For tests: what DNS says. */
+  /** The resolver in place of DNS, for tests. */
   resolveHost?: ResolveHost
-  /** For tests: certificates that are trusted in place of the machine's. */
+  /** The certificates that are trusted in place of the machine's, for tests. */
   ca?: string
 }
 
@@ -113,10 +113,10 @@ export function createOutbound({ allowHosts, world, ca, ...options }: OutboundOp
     async connect({ host, port }, { timeoutMs = defaults.timeoutMs } = {}) {
       const ending = startEnding(world, timeoutMs, null)
       try {
-        // Its scheme asks for a public address, or for a host that the operator allows.
+        // The scheme of the URL asks for a public address, or for a host that the operator allows.
         const url = URL.parse(`https://${host.includes(':') ? `[${host}]` : host}:${port}/`)
         if (url === null) throw new OutboundError('refused_address', 'this is no address')
-        // Through other ports one would come to mail and the like.
+        // Other ports would lead to mail and the like.
         if (port !== 443 && !rules.allowHosts.has(hostOf(url)))
           throw new OutboundError('refused_address', `${host} is connected to at its port 443 alone`)
         return await connectTo(await destinationOf(url, rules, ending.signal), ending.signal)
@@ -151,7 +151,7 @@ function readUrl(text: string | URL): URL {
   return url
 }
 
-/** Of the connection, not of the request: they are set here, or not at all. */
+/** These headers are of the connection, not of the request: they are set here, or not at all. */
 const ofConnection =
   /^(?:host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect|proxy-.*)$/
 

@@ -23,7 +23,7 @@ const special4: readonly (readonly [net: string, prefix: number])[] = [
   ['168.63.129.16', 32],
 ]
 
-/** Of 2000::/3, which holds all public addresses: protocols of the IETF with Teredo, documentation, 6to4. */
+/** Nets of 2000::/3, which holds all public addresses, that are special: protocols of the IETF with Teredo, documentation, 6to4. */
 const special6: readonly (readonly [net: string, prefix: number])[] = [
   ['2001::', 23],
   ['2001:db8::', 32],

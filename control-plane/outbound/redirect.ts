@@ -9,7 +9,7 @@ interface Sent extends SentByExchange {
 }
 
 const redirects: readonly number[] = [301, 302, 303, 307, 308]
-/** What another origin may see. All else may be a credential, by whatever name. */
+/** The headers that another origin may see. All else may be a credential, by whatever name. */
 const harmless: readonly string[] = [
   'accept',
   'accept-encoding',
