@@ -3,9 +3,9 @@
  * item of a member comes first. So whoever asks for much waits behind later requests of others.
  */
 export interface QueuedItem {
-  /** For example a workspace. */
+  /** The group that takes a turn, for example a workspace. */
   group: string
-  /** For example a caller; counted by `countOf`. */
+  /** The member of a group, for example a caller; counted by `countOf`. */
   member: string
 }
 

@@ -11,7 +11,7 @@ interface Folded {
 
 export interface FoldOptions {
   world: Pick<World, 'after'>
-  /** What failed, where each request and sweep would say the same of it; null: every line is written. */
+  /** Returns what failed, where each request and sweep would say the same of it; null: every line is written. */
   kindOf: (error: unknown) => string | null
 }
 

@@ -21,7 +21,7 @@ export class IdleMemory {
   private readonly resident: () => number | null
   private readonly collect: () => void
   private wasActive = false
-  /** Whether something happened since the last collection. */
+  /** Something happened since the last collection. */
   private isDue = false
   private least = Infinity
   private stopTimer: () => void = () => undefined

@@ -9,7 +9,7 @@ function logInFile() {
   const folder = mkdtempSync(join(tmpdir(), 'svc-log-'))
   const file = join(folder, 'log')
   const descriptor = openSync(file, 'a')
-  // Not closed: the log may write to it as long as it is there, as it may to standard error.
+  // The file stays open: the log may write to it as long as it is there, as it may to standard error.
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const messages = () =>
     readFileSync(file, 'utf8')

@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { maskOwnTokens } from '../../shared/lib/own-tokens.ts'
 
-/** One structured line per request and change of state. `err` fields are written with their stack. */
+/** A log of one structured line per request and change of state. `err` fields are written with their stack. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void

@@ -20,7 +20,7 @@ function makeOne(path: string): void {
   }
 }
 
-/** What cannot be looked at counts as missing: making it fails with the reason. */
+/** Returns whether the path is a folder. A path that cannot be looked at counts as missing: making it fails with the reason. */
 function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory()

@@ -253,7 +253,7 @@ export class WorkerPool<All extends Jobs> {
     worker.on('exit', () => {
       this.dismiss(slot, 'crash')
       this.slots.delete(slot)
-      // If no worker can start, waiting jobs are refused when their time is over.
+      // Waiting jobs are refused when their time is over, if no worker can start.
       if (!slot.isReady || this.isStopped) return
       this.next()
       if (this.slots.size < limits.reserve) this.startWorker()
