@@ -5,7 +5,7 @@
 export interface Chunk {
   /** Headings above it, the highest first, as in `Deploy > Roll back`. Of a table, its first line. */
   heading: string
-  /** Where it begins in the body, in UTF-16 units. */
+  /** The place in the body where it begins, in UTF-16 units. */
   start: number
   text: string
 }
@@ -55,7 +55,7 @@ function sectionsOf(body: string): Chunks {
     open[level - 1] = text
     const isOwn = at - start >= minChunk
     if (isOwn) close(at)
-    // What was too short to be a chunk of its own is shown under the headings with which it begins.
+    // A text that was too short to be a chunk of its own is shown under the headings with which it begins.
     else if (body.slice(bareTo, at).trim() !== '') continue
     path = pathOf(open)
     bareTo = end
@@ -113,7 +113,7 @@ function headingsOf(body: string): Heading[] {
   return found
 }
 
-/** Without the signs around it. Not by one expression, which would take long for a line of `#` and blanks. */
+/** Returns the heading without the signs around it. One expression would take long for a line of `#` and blanks. */
 function textOf(line: string): string {
   const text = line.trim().replace(/^#+/, '').trim()
   const end = text.length - endSharps(text)

@@ -6,14 +6,14 @@ import { rankOf } from './rank.ts'
 import { snippetOf, type Snippet } from './snippet.ts'
 import { listChunks, listSearchPages, type SearchPageRow } from './store.ts'
 
-/** No search finds more pages. */
+/** The most pages that a search finds. */
 export const maxFound = 200
 /** UTF-16 units of text that are read for the snippets of one page of results; more than one page of usual texts has. */
 const maxRead = 1_000_000
 
 export interface Ranked {
   subject: WikiPageId
-  /** Of its body, in UTF-16 units. */
+  /** The size of its body, in UTF-16 units. */
   size: number
   /** The chunk to show when none has the words. */
   ord?: number | undefined
@@ -62,7 +62,7 @@ async function candidates(
   return found
 }
 
-/** Where each of these pages has the words. A page without text is left out. */
+/** Finds where each of these pages has the words. A page without text is left out. */
 export async function listSnippets(
   db: Db,
   { workspaceId, text, pages }: { workspaceId: WorkspaceUuid; text: string; pages: readonly Ranked[] },

@@ -3,24 +3,24 @@ import { tokenGroups } from './tokens.ts'
 /** The words of a text for the index and for the ranking: flat, as a thread hands it over. Words stand between blanks. */
 export interface BodyWords {
   heading: string
-  /** Those that the body has often. */
+  /** The words that the body has often. */
   often: string
-  /** All that the body has. */
+  /** The words that the body has. */
   body: string
-  /** Those of the headings that the ranking looks at. */
+  /** The words of the headings that the ranking looks at. */
   headings: string
-  /** How often words stand in the body, as in ` run:12 id:3 `: those that do more than once, most frequent first. */
+  /** The counts of words in the body, as in ` run:12 id:3 `, of those that stand there more than once, most frequent first. */
   counts: string
   /** The number of words in the body. */
   length: number
 }
 
-/** From this on a word counts as frequent in a page. */
+/** A word counts as frequent in a page from this count on. */
 const often = 3
-/** Of different words, in UTF-8: PostgreSQL refuses 1 MiB of all together. Only folded ligatures come near it. */
+/** The bytes of different words, in UTF-8: PostgreSQL refuses 1 MiB of all together. Only folded ligatures come near it. */
 const maxBody = 900_000
 const maxPart = 50_000
-/** Of what the ranking reads of a page, in UTF-16 units. */
+/** The length of what the ranking reads of a page, in UTF-16 units. */
 const maxRead = 8_000
 
 export function bodyWords({ headings, body }: { headings: readonly string[]; body: string }): BodyWords {
@@ -59,7 +59,7 @@ function countWords(text: string): { counts: Map<string, number>; length: number
   return { counts, length }
 }
 
-/** As many as fit. */
+/** Lists as many of the words as fit. */
 function listed(words: Iterable<string>, maxBytes: number): string {
   const list: string[] = []
   let left = maxBytes

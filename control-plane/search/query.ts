@@ -1,17 +1,17 @@
 import type { SearchedWord, WordExpression } from '../db/word-index.ts'
 import { isPaired, tokenGroups, type TokenGroup } from './tokens.ts'
 
-/** What somebody searches for. */
+/** The things that somebody searches for. */
 export interface SearchQuery {
   items: readonly SearchItem[]
 }
 
-/** One word, or several that were written as one thing. */
+/** A word, or several that were written as one thing. */
 export interface SearchItem {
   words: readonly SearchedWord[]
-  /** The same put together; each in the text as well where it was written so. Empty for a single word. */
+  /** The words put together; each in the text as well where it was written so. Empty for a single word. */
   compounds: readonly SearchedWord[]
-  /** All of them as one, as in `getRunId`; null when there are too many. */
+  /** The words all as one, as in `getRunId`; null when there are too many. */
   whole: SearchedWord | null
 }
 
@@ -41,7 +41,7 @@ export function readQuery(given: string): SearchQuery | null {
 
 const segmenter = new Intl.Segmenter('zh', { granularity: 'word' })
 
-/** Where words begin that have no spaces between them. Of what stands there as one only the words must be found. */
+/** Returns where words begin that have no spaces between them. Of what stands there as one only the words must be found. */
 const wordStarts = (text: string): ReadonlySet<number> =>
   new Set([...segmenter.segment(text)].map(({ index }) => index).concat(text.length))
 
@@ -72,7 +72,7 @@ function itemOf(group: TokenGroup, starts: ReadonlySet<number>, isLast: boolean)
   }
 }
 
-/** Whether a longer word will do. Korean hangs particles on its words. */
+/** Returns whether a longer word will do. Korean hangs particles on its words. */
 function mayGoOn(text: string, isLast: boolean): boolean {
   return (isLast || isHangul.test(text)) && text.length > 1
 }
@@ -82,7 +82,7 @@ const unique = (words: readonly SearchedWord[]): SearchedWord[] => [
   ...new Map(words.map((word) => [`${word.text}${word.isPrefix ? '*' : ''}`, word])).values(),
 ]
 
-/** What the index is asked. `exact`: what was written as one thing must stand so in the page. */
+/** Returns what the index is asked. `isExact`: what was written as one thing must stand so in the page. */
 export function expressionOf({ items }: SearchQuery, isExact: boolean): WordExpression {
   return items.map(({ words, compounds, whole }) => {
     if (compounds.length === 0) return [words]

@@ -6,15 +6,18 @@ import type { SearchQuery } from './query.ts'
 export interface Found extends Pick<BodyWords, 'headings' | 'counts' | 'length'> {
   /** Words of the title. */
   title: string
-  /** What the query has as one thing stands so in the page. */
+  /** The page has as one thing what the query has as one. */
   isExact: boolean
 }
 
-/** What a word counts in the title, in a heading, and at most in the body. */
+/** The weights of a word in the title, in a heading, and at most in the body. */
 const weights = { title: 6, heading: 2, body: 2 }
 /** A word that only begins as it was asked counts less. */
 const prefixFactor = 0.7
-/** What is one thing in the query and in the page comes before the same words apart, wherever those stand: more than all else adds up to. */
+/**
+ * The bonus for what is one thing in the query and in the page, which comes before the same words apart, wherever those stand: more than
+ * all else adds up to.
+ */
 const asOneBonus = 1_000
 /** The length of a page, in words, that neither raises nor lowers the rank. */
 const usualLength = 400

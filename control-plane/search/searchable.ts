@@ -1,11 +1,13 @@
 import { chunksOf, type BodyKind, type Chunk } from './chunks.ts'
 import { bodyWords, type BodyWords } from './page-words.ts'
 
-/** What is stored of a text so that it is found. Takes long for a large text, so a thread makes it; hence it is flat. */
+/**
+ * The parts that are stored of a text so that it is found. Making them takes long for a large text, so a thread does it; hence it is flat.
+ */
 export interface Searchable {
   words: BodyWords
   chunks: Chunk[]
-  /** In UTF-16 units. */
+  /** The size of the body, in UTF-16 units. */
   size: number
 }
 

@@ -7,20 +7,20 @@ export interface Snippet {
   /** The headings above it. */
   heading: string
   text: string
-  /** Where the text begins in the body of the page, in UTF-16 units. */
+  /** The place in the body of the page where the text begins, in UTF-16 units. */
   offset: number
-  /** Where words of the query stand in the text, in UTF-16 units. */
+  /** The places of words of the query in the text, in UTF-16 units. */
   ranges: { start: number; end: number }[]
 }
 
 const maxText = 240
-/** What is shown before the first word that was found. */
+/** The length of what is shown before the first word that was found, in UTF-16 units. */
 const before = 60
 const maxRanges = 20
 
 interface Piece {
   heading: string
-  /** Where it begins in the body. */
+  /** The place in the body where it begins, in UTF-16 units. */
   start: number
   body: string
 }
@@ -79,7 +79,7 @@ function findIn(text: string, terms: readonly Term[]): FoundIn {
   return { ranges, hits: hits.toSorted((a, b) => a.start - b.start) }
 }
 
-/** Where the excerpt's first word stands: the place with the most terms near to each other, the first of several. */
+/** Returns where the excerpt's first word stands: the place with the most terms near to each other, the first of several. */
 function bestStart(hits: FoundIn['hits']): number {
   let best = { start: 0, count: 0 }
   for (const [index, { start }] of hits.entries()) {
@@ -94,7 +94,7 @@ function bestStart(hits: FoundIn['hits']): number {
 function cutOut({ heading, start: at, body: text }: Piece, { ranges, hits }: FoundIn): Snippet {
   const first = bestStart(hits)
   let from = Math.max(0, first - before)
-  // Not in the middle of a word, and not in that of a character.
+  // The excerpt begins neither in the middle of a word nor in that of a character.
   if (from > 0) from = wordStart(text, from, first)
   let to = Math.min(text.length, from + maxText)
   if (/[\ud800-\udbff]/.test(text[to - 1] ?? '')) to--

@@ -11,8 +11,8 @@ import { indexedTitleWords } from './page-words.ts'
 import type { Searchable } from './searchable.ts'
 
 /**
- * What of a workspace is found by its words. A subject is a page to whoever has it indexed, in the transaction that changes it,
- * so that what is found is what is stored. An archived or deleted one is removed.
+ * The pages of a workspace that are found by their words. A subject is a page to whoever has it indexed, in the transaction that changes
+ * it, so that what is found is what is stored. An archived or deleted one is removed.
  */
 const pages = table('search_pages', {
   id: int,
@@ -25,7 +25,7 @@ const pages = table('search_pages', {
   headings: text,
   counts: text,
   length: int,
-  /** Of the body, in UTF-16 units. */
+  /** The size of the body, in UTF-16 units. */
   size: int,
 })
 export type SearchPageRow = RowOf<typeof pages>
@@ -38,7 +38,7 @@ const chunks = table('search_chunks', {
   heading: text,
   start: int,
   body: text,
-  /** Of all that a model is told of it: equal ones have one vector. */
+  /** The digest of all that a model is told of it: equal ones have one vector. */
   digest: text,
   /** The model that its vector is of; null: it has none. */
   model: nullableText,
@@ -75,7 +75,7 @@ const digestOf = (title: string, { heading, text: body }: Chunk): string =>
 /** PostgreSQL and SQLite bound the values of a statement. */
 const atOnce = 500
 
-/** Nothing of the subject is found any more. */
+/** Removes the subject: nothing of it is found any more. */
 export async function removeSubject(
   db: Db,
   { workspaceId, subject }: { workspaceId: WorkspaceUuid; subject: WikiPageId },
@@ -131,7 +131,7 @@ async function removeLoneVectors(db: Db, workspaceId: WorkspaceUuid, digests: re
 
 const byIds = pages.query('where id in ? and workspace_id = ?')
 
-/** Those that are still there, in no order. */
+/** Lists the pages that are still there, in no order. */
 export async function listSearchPages(
   db: Db,
   { workspaceId, ids }: { workspaceId: WorkspaceUuid; ids: readonly number[] },
@@ -139,7 +139,7 @@ export async function listSearchPages(
   return ids.length === 0 ? [] : byIds.list(db, [ids.map(String), workspaceId])
 }
 
-// Not by workspace as well: SQLite would read all chunks of it.
+// The workspace is not asked for as well: SQLite would read all chunks of it.
 const ofSubjects = chunks.query('where subject in ? order by subject, ord')
 const firstOfSubjects = chunks.query('where subject in ? and ord = 0')
 

@@ -19,7 +19,7 @@ export interface TokenGroup {
   tokens: readonly Token[]
   /** Each two neighbours put together, by which `run_id` and `runId` find each other. */
   compounds: readonly string[]
-  /** All of more than two put together; null when they are too many. */
+  /** The words of more than two put together; null when they are too many. */
   whole: string | null
 }
 
@@ -51,7 +51,7 @@ export function* tokenGroups(text: string): Generator<TokenGroup> {
     }
     end = index + run.length
     const found = tokensOf(run, index)
-    // Not by one call: a run may be as long as the text.
+    // Tokens are not added by one call: a run may be as long as the text.
     for (const token of found) tokens.push(token)
     words.push(found.length === 1 ? found[0]!.text : '')
   }
@@ -84,7 +84,7 @@ function tokensOf(run: string, at: number): Token[] {
   return parts.flat()
 }
 
-/** One word as a rule; folding takes some signs apart into several. */
+/** Returns one word as a rule; folding takes some signs apart into several. */
 function wordsOf(run: string, start: number): Token[] {
   const end = start + run.length
   // A longer run is no word of anybody.
@@ -93,7 +93,7 @@ function wordsOf(run: string, start: number): Token[] {
   return words.filter((word) => word !== '').map((word) => ({ text: cut(word), start, end }))
 }
 
-/** Without a half of a character at the end. */
+/** Cuts a word that is too long, without a half of a character at its end. */
 const cut = (word: string): string =>
   word.length <= maxWord ? word : word.slice(0, maxWord).replace(/[\ud800-\udbff]$/, '')
 
@@ -116,5 +116,5 @@ function segments(run: string, start: number): Token[] {
   return [...segmenter.segment(run)].flatMap(({ segment, index }) => wordsOf(segment, start + index))
 }
 
-/** Whether a word is of a script that is cut into pairs. */
+/** Returns whether a word is of a script that is cut into pairs. */
 export const isPaired = (word: string): boolean => new RegExp(`^${pairedPart}$`, 'u').test(word)

@@ -67,7 +67,10 @@ async function send({ url, key, model }: EmbeddingSettings, input: readonly stri
   return readText(response)
 }
 
-/** Some servers answer 500 to a text that is too long for their model, or of which it makes no numbers. */
+/**
+ * Returns the kind of trouble for a status. Some servers answer 500 to a text that is too long for their model, or of which it makes no
+ * numbers.
+ */
 function kindOf(status: number): EmbeddingTrouble['kind'] {
   if ([400, 413, 422].includes(status)) return 'refused'
   return status === 500 ? 'failed' : 'away'

@@ -11,12 +11,12 @@ import { nearest, readCode } from './vectors.ts'
  */
 const readAgainMs = 10 * 60_000
 const pageSize = 5_000
-/** Of all workspaces; those that were searched longest ago are forgotten first. */
+/** The bytes of the codes of all workspaces; those that were searched longest ago are forgotten first. */
 const maxBytes = 64 * 1024 * 1024
 
 interface Held {
   digests: string[]
-  /** One after another; with room for more. */
+  /** The codes one after another; with room for more. */
   codes: Uint32Array
   words: number
   last: number
@@ -84,7 +84,7 @@ function add(held: Held, { id, digest, code }: CodeRow): void {
   held.last = id
   const words = code.byteLength / 4
   if (held.words === 0) held.words = words
-  // All of one model are alike, unless its endpoint changed behind its name.
+  // Codes of one model are all alike, unless its endpoint changed behind its name.
   if (words !== held.words) return
   const at = held.digests.length * words
   if (at + words > held.codes.length) {

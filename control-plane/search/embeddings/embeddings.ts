@@ -6,7 +6,7 @@ import { EmbeddingFiller } from './filler.ts'
 import { Meaning } from './meaning.ts'
 import type { EmbeddingSettings } from './settings.ts'
 
-/** What a server does with a model; nothing where there is none. */
+/** The uses of a model in a server; null where there is none. */
 export interface Embeddings {
   meaning: Meaning | null
   filler: EmbeddingFiller | null

@@ -75,7 +75,7 @@ export class EmbeddingFiller {
       await this.store(batch, await this.ask(batch))
     } catch (error) {
       const isOfTexts = error instanceof EmbeddingTrouble && error.kind !== 'away'
-      // One of them, as a rule: each is asked alone.
+      // The trouble is with one of them, as a rule: each is asked alone.
       if (isOfTexts && (batch.length > 1 || error.kind === 'refused')) await this.embedEach(batch)
       else await this.giveBack(batch, error)
     }

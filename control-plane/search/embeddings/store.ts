@@ -29,7 +29,7 @@ export async function claimToEmbed(db: Db, { now, until }: { now: number; until:
   return claim(db, [until, now, now])
 }
 
-/** These are not tried again before this time. */
+/** Postpones chunks: these are not tried again before this time (ms UTC). */
 export async function postponeEmbedding(db: Db, ids: readonly number[], at: number): Promise<void> {
   await db('search_chunks')
     .whereIn('id', [...ids])
@@ -37,7 +37,7 @@ export async function postponeEmbedding(db: Db, ids: readonly number[], at: numb
     .update({ embed_at: at })
 }
 
-/** In a transaction. A digest that no chunk has any more gets no vector. */
+/** Stores a vector, in a transaction. A digest that no chunk has any more gets none. */
 export async function putVector(
   db: Db,
   {
@@ -55,7 +55,7 @@ export async function putVector(
   await db('search_vectors').insert({ ...named, model, vector: Buffer.from(bytes), code: Buffer.from(code) })
 }
 
-/** Everything that another model said is forgotten, and asked anew. Returns whether there was any. */
+/** Forgets everything that another model said, so that it is asked anew. Returns whether there was any. */
 export async function forgetOtherModels(db: Db, model: string): Promise<boolean> {
   await db('search_vectors').whereNot({ model }).delete()
   return (await db('search_chunks').whereNot({ model }).update({ model: null, embed_at: 0 })) > 0
@@ -63,7 +63,7 @@ export async function forgetOtherModels(db: Db, model: string): Promise<boolean>
 
 const counts = z.object({ chunks: int, embeddedChunks: int, embeddedPages: int })
 
-/** What of a workspace is embedded by this model; null: there is none. */
+/** Counts what of a workspace is embedded by this model; `model` null: there is none. */
 export async function countEmbedded(
   db: Db,
   { workspaceId, model }: { workspaceId: WorkspaceUuid; model: string | null },
@@ -115,7 +115,7 @@ const places = query(
   placeRow,
 )
 
-/** Where in which subjects these digests are. */
+/** Lists where in which subjects these digests are. */
 export async function listPlaces(
   db: Db,
   { workspaceId, digests }: { workspaceId: WorkspaceUuid; digests: readonly string[] },

@@ -1,7 +1,7 @@
 // Vectors of a model, of length one, and their sign codes: one bit for each dimension, set where it is positive. Vectors that
 // point to about the same place differ in few bits, so the nearest ones are found among codes and compared exactly after that.
 
-/** Of length one; one of zeros stays as it is, and is near to nothing. */
+/** Scales a vector to length one; one of zeros stays as it is, and is near to nothing. */
 export function normalized(values: readonly number[]): Float32Array {
   const vector = Float32Array.from(values)
   const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0))
@@ -62,7 +62,7 @@ export function nearest(
 ): number[] {
   const words = code.length
   const distances = new Uint16Array(count)
-  /** How many are at each distance. */
+  /** The number of codes at each distance. */
   const counts = new Uint32Array(words * 32 + 1)
   for (let i = 0, at = 0; i < count; i++) {
     let distance = 0
