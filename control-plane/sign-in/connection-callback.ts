@@ -8,8 +8,8 @@ import { PageRefusal, queryOf } from './request.ts'
 import { sessionOf } from './session.ts'
 
 /**
- * Where the provider of a service sends the browser back to. Whoever is at the browser must be who began the sign-in: otherwise somebody
- * could have a stranger approve, and get the stranger's account for their own workspace.
+ * Answers where the provider of a service sends the browser back to. Whoever is at the browser must be who began the sign-in: otherwise
+ * somebody could have a stranger approve, and get the stranger's account for their own workspace.
  */
 export async function finishConnection(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   // A prefetch must not end anything.

@@ -13,7 +13,7 @@ export interface SessionLimits {
 export interface SignInDependencies extends FinishDependencies {
   limiter: Limiter
   rooms: BodyRooms
-  /** Without a slash at its end; null: the address by which a caller reached the server. */
+  /** The address of this server without a slash at its end; null: the address by which a caller reached the server. */
   publicUrl: string | null
   isHttps: boolean
   sessions: SessionLimits

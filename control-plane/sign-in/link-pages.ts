@@ -12,8 +12,8 @@ import { claimLink, findOpenLink, type LinkRow } from './store.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 /**
- * One-time links, made by the operator. Opening one shows a page with a button: programs that check the links in mails
- * open them, too, and must not use them up.
+ * Shows a page with a button for a one-time link, made by the operator: programs that check the links in mails open them, too, and must not
+ * use them up.
  */
 export async function openLink(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   const token = queryOf(ctx, 'token') ?? ''

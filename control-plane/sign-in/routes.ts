@@ -19,13 +19,13 @@ import { PageRefusal } from './request.ts'
 type Answer = (ctx: Koa.Context, deps: SignInDependencies) => Promise<void>
 
 interface SignInRoute {
-  /** Its name in the log and the metrics. */
+  /** The name of the route in the log and the metrics. */
   id: string
   GET?: Answer
   POST?: Answer
-  /** It answers JSON of OAuth, and has limits of its own. */
+  /** The route answers JSON of OAuth, and has limits of its own. */
   isEndpoint?: true
-  /** It counts each request itself, whether it fails or not. */
+  /** The route counts each request itself, whether it fails or not. */
   hasOwnLimit?: true
 }
 
@@ -73,7 +73,7 @@ function refuseMethod(ctx: Koa.Context, route: SignInRoute): never {
 async function answerPage(ctx: Koa.Context, work: () => Promise<void>): Promise<void> {
   ctx.set('Cache-Control', 'no-store')
   ctx.set('Content-Security-Policy', pagePolicy)
-  // Without a referrer, browsers send `Origin: null` with forms, which looks like another site's.
+  // Browsers without a referrer send `Origin: null` with forms, which looks like another site's.
   ctx.set('Referrer-Policy', 'same-origin')
   try {
     await work()

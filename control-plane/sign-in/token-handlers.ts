@@ -9,7 +9,7 @@ import { listLoginTokens, revokeTokenIn, type LoginTokenRow } from './token-stor
 
 const cursorKey = timeAndId(loginTokenId)
 
-/** Who a person is, and their login tokens. A login token acts in one workspace, so each sees only those of its own workspace. */
+/** Handles who a person is, and their login tokens. A login token acts in one workspace, so each sees only those of its own workspace. */
 export function authHandlers(): ImplementedRoute[] {
   return implement(authInternalRoutes, {
     me: ({ caller: { personRef, name, email, workspaceId, role } }) =>

@@ -75,7 +75,7 @@ describe('user codes', () => {
       counts.set(letter, (counts.get(letter) ?? 0) + 1)
     }
     expect([...counts.values()]).toEqual(Array<number>(20).fill(12))
-    // With a thousand codes open at once, a person that guesses all the time finds one in five years with a chance of 1 in 10.
+    // A person that guesses all the time, with a thousand codes open at once, finds one in five years with a chance of 1 in 10.
     const windowsIn5Years = (5 * 365 * 86_400_000) / deviceFlowLimits.guessWindowMs
     expect((windowsIn5Years * deviceFlowLimits.guesses * 1000) / 20 ** 8).toBeLessThan(0.11)
   })

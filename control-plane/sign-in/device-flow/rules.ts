@@ -51,7 +51,7 @@ export function mayDecide(grant: Pick<PolledGrant, 'status' | 'expiresAt'>, now:
   return grant.status === 'pending' && now < grant.expiresAt
 }
 
-/** Only consonants, so that codes form no words and no letter looks like a digit (RFC 8628, section 6.1). */
+/** The letters are consonants alone, so that codes form no words and no letter looks like a digit (RFC 8628, section 6.1). */
 const letters = 'BCDFGHJKLMNPQRSTVWXZ'
 const codeLength = 8
 

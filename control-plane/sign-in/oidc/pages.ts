@@ -61,7 +61,7 @@ const notKnown = ({ verifiedEmail }: OidcPerson): string =>
     ? 'The issuer has not verified an email address of your account, and nobody here is known by it. Have it verified there, then try again.'
     : `Nobody here signs in as ${verifiedEmail}. Ask your operator to add you (svc-server user add --email ${verifiedEmail}).`
 
-/** Told only to who has this address, as the issuer has verified. */
+/** Returns a text for the person who has this address alone, as the issuer has verified. */
 const knownAsOther = (email: string): string =>
   `${email} has signed in here with another account of the issuer. If that was you, ask your operator to forget it (svc-server user unlink --email ${email}), then sign in again.`
 

@@ -39,7 +39,7 @@ export async function findUserOfIdentity(db: Db, { issuer, subject }: Identity):
   return (await identities.find(db, { issuer, subject }))?.personUuid ?? null
 }
 
-/** Whether the person has an identity at the issuer already, under any subject. */
+/** Returns whether the person has an identity at the issuer already, under any subject. */
 export async function hasIdentity(
   db: Db,
   { issuer, personUuid }: { issuer: string; personUuid: PersonUuid },
