@@ -33,14 +33,14 @@ export const askers = {
   unknown: [],
 } as const satisfies Record<TriggerSource, readonly Asker[]>
 
-/** Why an agent is woken, who asked for it, and whose words the run follows beside theirs. */
+/** The reason why an agent is woken, who asked for it, and whose words the run follows beside theirs. */
 export interface WakeOrigin {
   triggerSource: TriggerSource
   causedByUuid: Person
   wordsBy: readonly Person[]
 }
 
-/** What a wake says of who asked for it. Compiles only with an asker that the table gives to the trigger source. */
+/** Returns what a wake says of who asked for it. Compiles only with an asker that the table gives to the trigger source. */
 export function asked<Source extends TriggerSource>(
   triggerSource: Source,
   as: { [By in (typeof askers)[Source][number]]?: Person },

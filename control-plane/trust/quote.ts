@@ -24,7 +24,7 @@ const kinds = {
 
 export interface Quoted {
   as: keyof typeof kinds
-  /** What the text is, in our words: `comment msg_1`. */
+  /** A name of ours for the text: `comment msg_1`. */
   what: string
   /** null: nobody is known. */
   by: Speaker | null
@@ -62,5 +62,5 @@ export function nameOf(speaker: Speaker | null): string {
   return ids.length === 0 ? inQuotes(speaker.name) : `${inQuotes(speaker.name)} (${ids.join(', ')})`
 }
 
-/** What comes from no account of the workspace. */
+/** The author of what comes from no account of the workspace. */
 export const outsider: Speaker = { id: null, name: 'somebody outside' }

@@ -9,13 +9,13 @@ import type { RunsBy } from '../../shared/api/devices.ts'
 export type Person = PersonUuid | null
 
 export interface Work {
-  /** Who asked for it. */
+  /** The person who asked for the work; null: not known. */
   causedByUuid: Person
-  /** Others whose words it follows: who wrote its task, the message or AGENT.md, or asked for the run that it goes on with. */
+  /** The others whose words it follows: who wrote its task, the message or AGENT.md, or asked for the run that it goes on with. */
   wordsBy: readonly Person[]
   /** The owner of its agent, who decides which program runs. */
   programBy: Person
-  /** It belongs to a private agent, a private project or a dm, or is given secrets. */
+  /** The work belongs to a private agent, a private project or a dm, or is given secrets. */
   isConfidential: boolean
 }
 
@@ -23,7 +23,7 @@ export interface Host {
   /** UUID of its owner. */
   personUuid: PersonUuid
   runsBy: RunsBy
-  /** Its owner is an owner or admin of the workspace. */
+  /** The owner of the host is an owner or admin of the workspace. */
   isOfAdmin: boolean
 }
 
@@ -40,12 +40,12 @@ function takesWordsOf(host: Host, people: readonly Person[], admins: ReadonlySet
   return people.every(mayCommand)
 }
 
-/** Why an agent's runs, or those of them on one device, go without a skill; null: they have it. */
+/** The reason why an agent's runs, or those of them on one device, go without a skill. */
 export type SkillRefusal = 'private_agent' | 'device_refuses_writer'
 
 /**
- * Whether a run reads a skill of the workspace. Skills do not make runs wait: a run goes without one whose words it must not follow.
- * `writtenBy`: who last wrote its files and its description. `host` null: no device is asked about.
+ * Returns why a run does not read a skill of the workspace; null: it reads it. Skills do not make runs wait: a run goes without one whose
+ * words it must not follow. `writtenBy`: who last wrote its files and its description. `host` null: no device is asked about.
  */
 export function refusalOfSkill(
   writtenBy: readonly Person[],
