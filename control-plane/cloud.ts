@@ -19,7 +19,7 @@ import { SandboxKeeper } from './sandbox/keeper.ts'
 import { sandboxKeys, type SandboxKeys } from './sandbox/tokens.ts'
 import type { Sweep } from './sweeps/sweeper.ts'
 
-/** What runs agents in sandboxes, by the configuration. */
+/** The part that runs agents in sandboxes, by the configuration. */
 export interface Cloud {
   /** null: runs of the cloud are declined. */
   setup: CloudSetup | null

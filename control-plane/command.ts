@@ -30,7 +30,7 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
     const message = isForOperator(error) ? error.message : startTrouble(error)
     if (message === null) throw error
     process.stderr.write(`${message}\n`)
-    // Also ends everything that was opened before the error.
+    // The exit also ends everything that was opened before the error.
     process.exit(error instanceof ConfigError || error instanceof VaultError ? unusableConfig : 1)
   }
 }
@@ -70,14 +70,14 @@ function startTrouble(error: unknown): string | null {
   return null
 }
 
-/** What is wrong in the words of the database, with its code where the words alone name no cause. */
+/** Says what is wrong in the words of the database, with its code where the words alone name no cause. */
 function reasonOf(error: unknown): string {
   const { code, message, name } = (error instanceof NotBegunError ? error.cause : error) as NodeJS.ErrnoException
   if (name === 'KnexTimeoutError') return 'it gave no connection in time'
   return code?.startsWith('SQLITE_IOERR') === true ? `${message} (${code})` : message
 }
 
-/** Of a flag that is given twice the last one holds, as with svc. */
+/** Builds the parser. The last one of a flag that is given twice holds, as with svc. */
 function parser(argv: readonly string[]): Argv {
   return yargs([...argv])
     .scriptName('svc-server')
@@ -92,7 +92,7 @@ function parser(argv: readonly string[]): Argv {
       'Run the control plane',
       (y) =>
         y.option('host', { type: 'string', describe: 'Address to listen on (default 127.0.0.1)' }).option('port', {
-          // Read with the variable, whose refusal names what was typed.
+          // The port is read with the variable, whose refusal names what was typed.
           type: 'string',
           requiresArg: true,
           describe: 'Port to listen on (default 4400; 0: any free one)',
@@ -208,7 +208,7 @@ function parser(argv: readonly string[]): Argv {
         ),
     )
     .fail((message, error) => {
-      // When a flag lacks its value, yargs says so by an error of its own.
+      // A flag that lacks its value is told by an error of yargs.
       if (error && error.name !== 'YError') throw error
       const sentence = `${message ?? error?.message}\nType: svc-server --help`
       throw isStart(argv) ? new ConfigError(sentence) : new OperatorError(sentence)

@@ -21,13 +21,13 @@ export type ServerConfig = ReturnType<typeof readConfig>
 
 export interface ServerFlags {
   host?: string | undefined
-  /** As it was typed. */
+  /** The port as it was typed. */
   port?: string | number | undefined
   dataDir?: string | undefined
   databaseUrl?: string | undefined
 }
 
-/** What the operator's commands go by: no command touches the bytes of files, so none needs the keys of their bucket. */
+/** The configuration of the operator's commands: no command touches the bytes of files, so none needs the keys of their bucket. */
 export type OperatorConfig = ReturnType<typeof readOperatorConfig>
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -36,7 +36,7 @@ export function readConfig(env: Environment, flags: ServerFlags) {
   const { config, settings, given } = read(env, flags)
   return {
     ...config,
-    /** Where the bytes of files are kept. */
+    /** The place where the bytes of files are kept. */
     files: filesOf(settings, config.dataDir, given),
   }
 }
@@ -77,7 +77,7 @@ function read(env: Environment, flags: ServerFlags) {
 const unusable = (sentences: readonly string[]) =>
   new ConfigError(['The configuration cannot be used.', ...sentences].join('\n'))
 
-/** Where no other replica can be, nobody can go elsewhere. */
+/** A drain of SQLite does not wait: no other replica can be there, so nobody can go elsewhere. */
 const defaultDrainMs = { postgres: 5_000, sqlite: 0 } as const
 
 function configOf(value: Settings) {
@@ -98,7 +98,7 @@ function configOf(value: Settings) {
     trustedProxies: value.SVC_TRUSTED_PROXIES,
     /** Hosts that may be private and without TLS, where people name an address that this server asks. */
     allowHosts: value.SVC_ALLOW_HOSTS ?? [],
-    /** Who has it reads `/metrics` from elsewhere; null: admins alone. */
+    /** The token that lets its holder read `/metrics` from elsewhere; null: admins alone. */
     metricsToken: value.SVC_METRICS_TOKEN ?? null,
     /** A file with models that the operator adds to the catalog. */
     modelsFile: value.SVC_MODELS_FILE ?? null,
@@ -111,7 +111,7 @@ function configOf(value: Settings) {
     secretsKey: value.SVC_SECRETS_KEY ?? null,
     /** Services whose secrets agents may ask for; null: any. */
     secretProviders: value.SVC_SECRET_PROVIDERS ?? null,
-    /** Whether this server runs the programs of workflows. */
+    /** This server runs the programs of workflows. */
     runsWorkflows: value.SVC_WORKFLOWS === 'on',
     /** A folder of programs that the operator gives to all workspaces. */
     workflowCatalogDir: value.SVC_WORKFLOW_CATALOG_DIR ?? null,
@@ -195,9 +195,11 @@ function sandboxOf(value: Settings) {
   return {
     engine: engineOf(value, value.SVC_SANDBOX),
     image: value.SVC_SANDBOX_IMAGE ?? 'svc-sandbox',
-    /** What the engine starts containers with; null: its usual one. */
+    /** The runtime with which the engine starts containers; null: its usual one. */
     runtime: value.SVC_SANDBOX_RUNTIME ?? null,
-    /** Where models are asked, and the key with which the operator pays for those who have none; null: nobody is paid for. */
+    /**
+     * The addresses at which models are asked, and the keys with which the operator pays for those who have none; null: nobody is paid for.
+     */
     models: {
       anthropic: {
         url: value.SVC_SANDBOX_ANTHROPIC_URL ?? 'https://api.anthropic.com',

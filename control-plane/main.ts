@@ -6,5 +6,5 @@ if (trouble) {
   process.stderr.write(`${trouble}\n`)
   process.exit(78)
 }
-// No `await` here: the bundle is CommonJS (scripts/build.ts).
+// An `await` cannot stand here: the bundle is CommonJS (scripts/build.ts).
 void import('./command.ts').then(({ runCommand }) => runCommand(process.argv.slice(2)))

@@ -8,7 +8,7 @@ import type { Log } from './process/log.ts'
 import { RepoSources } from './repo-source/repo-sources.ts'
 import { Renewals } from './resources/connections/renewal.ts'
 
-/** What asks at addresses that people and agents name, by the configuration. */
+/** Creates what asks at addresses that people and agents name, by the configuration. */
 export function createOutside({ config, world, log }: { config: ServerConfig; world: World; log: Log }): {
   outbound: Outbound
   repoSources: RepoSources

@@ -25,7 +25,7 @@ function databaseFiles(path: string): string[] {
     const names = readdirSync(dirname(path)).filter((name) => name.startsWith(basename(path)))
     return names.map((name) => join(dirname(path), name))
   } catch {
-    // No folder yet, so no files either.
+    // The folder is not there yet, so no files either.
     return []
   }
 }

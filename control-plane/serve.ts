@@ -98,7 +98,7 @@ export async function serve(config: ServerConfig): Promise<void> {
   })
 }
 
-/** What everything that happens needs, and fails for alike while it is away. */
+/** Returns what is away that everything needs, and fails for alike meanwhile; null: the error is about something else. */
 function whatIsAway(error: unknown): string | null {
   if (error instanceof StorageError) return 'storage'
   return databaseTroubleOf(error) === 'database_unavailable' ? 'database' : null

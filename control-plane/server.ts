@@ -59,7 +59,7 @@ export interface ControlPlaneOptions {
   database: Database
   world: World
   log: Log
-  /** Whether this process and its clock are this server's alone: several may share them, and a test moves the clock. */
+  /** This process and its clock are this server's alone: several may share them, and a test moves the clock. */
   ownsProcess: boolean
   /** Limits of costly work; default `poolLimits`. */
   costly?: PoolLimits
@@ -70,7 +70,7 @@ export interface ControlPlaneOptions {
 /** A drain gives open requests this long, then cuts them. */
 const drainMs = 25_000
 
-/** One replica of the control plane, assembled. `start` listens, `stop` drains in order; both may be called twice. */
+/** A replica of the control plane, assembled. `start` listens, `stop` drains in order; both may be called twice. */
 export class ControlPlane {
   readonly dispatcher: Dispatcher
   readonly waker: Waker
@@ -210,7 +210,7 @@ export class ControlPlane {
     this.services = new Services(this.parts())
   }
 
-  /** In the order in which they start. Each may use those before it until it has stopped. */
+  /** Returns the services in the order in which they start. Each may use those before it until it has stopped. */
   private parts(): Service[] {
     const { costly, engine, idleMemory, options } = this
     const { database, ownsProcess, workers } = options
@@ -218,7 +218,7 @@ export class ControlPlane {
     const own = (pool: Service): Service => (workers === undefined ? pool : {})
     return [
       new WriteWatch({ root: database.root, metrics: this.metrics, log: options.log }),
-      // With SQLite no other replica can hold a link, so returning devices need not wait for one to answer.
+      // Returning devices need not wait for a replica to answer with SQLite, where no other one can hold a link.
       database.dialect === 'sqlite' ? { start: () => clearAllLinks(database.root) } : {},
       this.bus,
       this.dispatcher,

@@ -32,7 +32,7 @@ import type { Waker } from './run/wakes/waker.ts'
 /** A busy server may be held up for less. */
 const shortestSleepMs = 10_000
 
-/** All sweeps and background jobs. A new part adds its own to the lists. */
+/** Creates all sweeps and background jobs. A new part adds its own to the lists. */
 export function createSweeper(options: {
   root: Knex
   world: World
@@ -48,9 +48,9 @@ export function createSweeper(options: {
   /** null: there is no model. */
   filler: EmbeddingFiller | null
   cloud: Pick<Cloud, 'sweeps'>
-  /** To tell providers of tokens whose connections are gone. */
+  /** The means to tell providers of tokens whose connections are gone. */
   connections: RenewalDependencies
-  /** Whether a jump of the clock says that the machine slept. */
+  /** A jump of the clock says that the machine slept. */
   noticesSleep: boolean
 }): Sweeper {
   const { root, world, log, config, dispatcher, waker, advancer } = options
