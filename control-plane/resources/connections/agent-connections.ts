@@ -28,7 +28,7 @@ export interface AgentConnection {
 
 type Owned = Pick<AgentRow, 'workspaceId' | 'ownerUuid'>
 
-/** Decides for a connection that the agent may use. */
+/** Returns whether runs of the agent are given a connection that it may use. */
 function isGivenTo(
   { ownerUuid }: Pick<AgentRow, 'ownerUuid'>,
   { ownerUuid: holder, connectedByUuid: by }: ConnectionRow,
@@ -58,10 +58,7 @@ export async function connectionsOfAgent(
 const inOrder = (a: ConnectionRow, b: ConnectionRow): number =>
   Number(a.ownerUuid === null) - Number(b.ownerUuid === null) || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
 
-/**
- * Returns the MCP servers of the connections, by name: the id of the service, and with the label of the account for all but the first of a
- * service.
- */
+/** Returns the connections' MCP servers by name: the id of the service, and with the label of the account for all but its first. */
 export function serversOf(given: readonly AgentConnection[]): Record<string, McpServer> {
   const servers: Record<string, McpServer> = {}
   for (const { row, service } of given) {

@@ -102,10 +102,7 @@ export async function replaceWorkflowRun(
   await runs.replace(db, before, changes)
 }
 
-/**
- * Writes the changes and returns whether the run was as it was read; without that nothing is written. The row is locked until the
- * transaction ends.
- */
+/** Writes the changes if the run is as it was read, and returns whether it is. The row is locked until the transaction ends. */
 export async function takeWorkflowRun(
   tx: Tx,
   before: WorkflowRunRow,
