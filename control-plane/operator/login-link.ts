@@ -17,7 +17,7 @@ import { memberByEmail } from './people.ts'
 const linkMs = 15 * 60_000
 
 export interface LoginLink {
-  personRef: PersonRef
+  userId: PersonRef
   workspaceId: WorkspaceUuid
   /** Works once. Whoever has it can act as the person. */
   url: string
@@ -43,7 +43,7 @@ export async function createLoginLink(
     expiresAt,
   })
   return {
-    personRef: user.publicId,
+    userId: user.publicId,
     workspaceId,
     url: `${input.server}${paths.link}?token=${token}`,
     expiresAt: toTimestamp(expiresAt),
