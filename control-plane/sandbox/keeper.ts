@@ -59,6 +59,8 @@ export class SandboxKeeper {
   private reconciledAt = -restMs
   private sweptAt = -volumesMs
   private isReconcileDue = false
+  /** When the last act on a sandbox ended: a look that began before saw what was then, and not all acts change its row. */
+  private readonly actedAt = new Map<SandboxId, number>()
 
   constructor(options: KeeperOptions) {
     this.options = options
@@ -126,6 +128,7 @@ export class SandboxKeeper {
     const wanting = { engineId: facts.id, tokenOf: keys.tokenOf, madeOf: pool.madeOf, taken: () => pool.taken() }
     await wantSandboxes({ ...this.options, ...wanting })
     // Rows first: a container is at least as far as the row that was read before it. What is taken between both lists is in both.
+    const at = world.monotonic()
     const warm = await listWarmOfEngine(root, facts.id)
     const rows = await listSandboxesOfEngine(root, facts.id)
     const containers = await engine.list(keys.serverId)
@@ -134,7 +137,7 @@ export class SandboxKeeper {
       const container = containers.find(({ sandboxId }) => sandboxId === row.id) ?? null
       this.queue.add(
         row.id,
-        () => this.reconcileSandbox(row, { container, facts, hasPlace: placed.has(row.id) }),
+        () => this.reconcileSandbox(row, { container, facts, hasPlace: placed.has(row.id), at }),
         'reconcile',
       )
     }
@@ -214,13 +217,18 @@ export class SandboxKeeper {
 
   private async reconcileSandbox(
     seenRow: SandboxRow,
-    { container, facts, hasPlace }: { container: Container | null; facts: EngineFacts; hasPlace: boolean },
+    {
+      container,
+      facts,
+      hasPlace,
+      at,
+    }: { container: Container | null; facts: EngineFacts; hasPlace: boolean; at: number },
   ): Promise<void> {
     const { root, world } = this.options
     const row = await findSandbox(root, seenRow.id)
-    if (row === null || row.removedAt !== null) return
+    if (row === null || row.removedAt !== null) return void this.actedAt.delete(seenRow.id)
     // The container was looked at before what happened since.
-    if (row.version !== seenRow.version) return this.reconcileSoon()
+    if (row.version !== seenRow.version || at <= (this.actedAt.get(row.id) ?? -1)) return this.reconcileSoon()
     const [run, device] = await Promise.all([findRun(root, row.runId), findDeviceByPublicId(root, row.device)])
     const seen: Seen = {
       container: container?.state ?? null,
@@ -233,6 +241,11 @@ export class SandboxKeeper {
       hasPlace,
       forMs: world.now() - row.stateAt,
     }
-    await this.acts.do(row, nextAct(row.state, seen), { container, facts })
+    const act = nextAct(row.state, seen)
+    try {
+      await this.acts.do(row, act, { container, facts })
+    } finally {
+      if (act.do !== 'wait') this.actedAt.set(row.id, world.monotonic())
+    }
   }
 }
