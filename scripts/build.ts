@@ -3,7 +3,7 @@ import { builtinModules, createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown, type RolldownLog, type RolldownOutput } from 'rolldown'
-import { assets, runHostFile as oneFile, type Program } from '../shared/lib/program-file.ts'
+import { assets, type Program } from '../shared/lib/program-file.ts'
 
 /**
  * Bundles the programs into a folder (default: `dist`), each with its libraries: a program that loads a few files
@@ -19,8 +19,6 @@ const programs: readonly Program[] = [
   'device-manager/run-host',
   'device-manager/clone',
 ]
-/** The program that is one file, with all that it loads but compiled code, so that a start-up snapshot can be made of it. */
-const ofOneFile: Program = 'device-manager/run-host'
 /** Packages that stay in `node_modules`: compiled code, and libraries that load their own files by path. */
 export const unbundled = ['better-sqlite3', 'node-pty', 'pino', 'pino-pretty']
 /**
@@ -57,7 +55,7 @@ export async function build(folder: string): Promise<void> {
     platform: 'node',
     external: [...unbundled, ...neverLoaded],
     transform: { define: settled },
-    input: inputs(programs.filter((program) => program !== ofOneFile)),
+    input: Object.fromEntries(programs.map((program) => [`${program}/main`, `${program}/main.ts`])),
     plugins: [{ name: 'command table', transform: (code, id) => tableByWord(code, id) }],
     onLog(level, log, write) {
       if (!isHarmless(log)) write(level === 'warn' ? 'error' : level, log)
@@ -82,47 +80,12 @@ export async function build(folder: string): Promise<void> {
     },
   })
   await bundle.close()
-  const one = await buildOneFile(folder)
   writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n')
   mkdirSync(join(folder, 'assets'))
   for (const [asset, file] of Object.entries(assets)) copyFileSync(join(root, file), join(folder, 'assets', asset))
   checkLoaded(output)
-  checkPackages([...output, ...one])
+  checkPackages(output)
   checkPrograms(folder)
-}
-
-const inputs = (of: readonly Program[]) =>
-  Object.fromEntries(of.map((program) => [`${program}/main`, `${program}/main.ts`]))
-
-/** In `chunks`, from where shared/lib/program-file.ts tells where the programs are. */
-async function buildOneFile(folder: string): Promise<RolldownOutput['output']> {
-  const bundle = await rolldown({
-    cwd: root,
-    platform: 'node',
-    external: [...unbundled],
-    input: `${ofOneFile}/main.ts`,
-    plugins: [{ name: 'homes', transform: (code, id) => homeWhenAsked(code, id) }],
-    onLog(level, log, write) {
-      if (!isHarmless(log)) write(level === 'warn' ? 'error' : level, log)
-    },
-  })
-  const { output } = await bundle.write({
-    file: join(folder, oneFile),
-    format: 'cjs',
-    codeSplitting: false,
-  })
-  await bundle.close()
-  mkdirSync(join(folder, ofOneFile), { recursive: true })
-  writeFileSync(join(folder, ofOneFile, 'main.js'), `require('../../${oneFile}')\n`)
-  return output
-}
-
-/** Has env-paths look for the home folder when it is asked: a snapshot would keep that of whoever made it. */
-function homeWhenAsked(code: string, id: string): { code: string } | null {
-  if (!id.endsWith('/env-paths/index.js')) return null
-  const atLoad = /^const (homedir|tmpdir) = os\.\1\(\);$/gm
-  if (code.match(atLoad)?.length !== 2) throw new Error(`${id} is not as scripts/build.ts expects it`)
-  return { code: code.replaceAll(atLoad, '').replaceAll(/(?<![.\w])(homedir|tmpdir)(?![\w(])/g, 'os.$1()') }
 }
 
 /** Makes each group of the command table a text that is parsed when it is asked for, since a call needs the group of its own word only. */

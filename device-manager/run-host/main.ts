@@ -153,20 +153,14 @@ function leaving({ hostId, runId, stateDir, pid }: HostRecord): string {
   return `run host ${hostId} (pid ${pid}) leaves, since the folder ${stateDir} is gone. ${run}`
 }
 
-function begin(): void {
-  // libuv before 1.52 loses the end of a terminal's output when the program exits.
-  const [major = 0, minor = 0] = (process.versions['uv'] ?? '').split('.').map(Number)
-  if (major < 1 || (major === 1 && minor < 52)) {
-    process.stderr.write(
-      `The run host needs libuv 1.52 or newer; this is Node ${process.version} with libuv ${process.versions['uv']}.\n`,
-    )
-    process.exit(78)
-  }
-  closeInheritedFiles()
-  void main()
+// libuv before 1.52 loses the end of a terminal's output when the program exits.
+const [major = 0, minor = 0] = (process.versions['uv'] ?? '').split('.').map(Number)
+if (major < 1 || (major === 1 && minor < 52)) {
+  process.stderr.write(
+    `The run host needs libuv 1.52 or newer; this is Node ${process.version} with libuv ${process.versions['uv']}.\n`,
+  )
+  process.exit(78)
 }
-
+closeInheritedFiles()
 // No `await` here: it is written as CommonJS (scripts/build.ts).
-const { startupSnapshot } = process.getBuiltinModule('node:v8')
-if (startupSnapshot.isBuildingSnapshot()) startupSnapshot.setDeserializeMainFunction(begin)
-else begin()
+void main()

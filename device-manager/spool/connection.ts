@@ -1,11 +1,10 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type Sqlite from 'better-sqlite3'
-import { sqlite } from '../process/addons.ts'
+import Database from 'better-sqlite3'
 import { keepPrivate, sqliteFiles } from '../setup/private-file.ts'
 import { SpoolError } from './errors.ts'
 
-export type Connection = Sqlite.Database
+export type Connection = Database.Database
 
 export const pageBytes = 16_384
 const applicationId = 0x73766373
@@ -77,7 +76,7 @@ export function openConnection(path: string, options: ConnectionOptions): Connec
   if (!options.mustExist) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // SQLite gives the -wal and -shm files the mode of the main file.
   if (!options.mustExist) keepPrivate(path, sqliteFiles(path))
-  const db = new (sqlite())(path, { timeout: options.busyTimeoutMs, fileMustExist: true })
+  const db = new Database(path, { timeout: options.busyTimeoutMs, fileMustExist: true })
   try {
     // Of a new file only: on an old one `auto_vacuum` would write, and so wait for the others' locks, at every open.
     if (Number(db.pragma('page_count', { simple: true })) === 0) {

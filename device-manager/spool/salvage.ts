@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { sqlite } from '../process/addons.ts'
+import Database from 'better-sqlite3'
 import { Breaks, substituteEndedEvent, type BreakRow } from './breaks.ts'
 import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
 import { markedReport } from './end-mark.ts'
@@ -163,7 +163,7 @@ function borrow(asidePath: string, freshPath: string, bytes: number): void {
 }
 
 function probed(path: string): Connection {
-  const db = new (sqlite())(path, { timeout: 5_000 })
+  const db = new Database(path, { timeout: 5_000 })
   try {
     db.prepare('select count(*) from runs').get()
     for (const table of ['events', 'endings']) db.prepare(`select 1 from ${table} limit 1`)

@@ -21,7 +21,6 @@ import type { Daemon } from '../daemon/daemon.ts'
 import { createStreamLog } from '../log/log.ts'
 import { proxyVariables } from '../harness/parts/broker-way.ts'
 import { startHost, startHostProcess } from '../run/hosts/host-process.ts'
-import { StartSnapshot } from '../run/hosts/start-snapshot.ts'
 import { awaitFile } from '../sandbox/awaited-file.ts'
 import { forward } from '../sandbox/forwarder.ts'
 import { clear, isFolder, tidyLeftState } from '../sandbox/left-state.ts'
@@ -84,9 +83,8 @@ export async function runSandbox({ isRehearsal }: { isRehearsal: boolean }): Pro
   // Nothing is tried of the walls of what builds the image.
   if (!isRehearsal) process.env[sandboxVariable] = JSON.stringify(sandboxFacts.parse(known))
   // While this process loads the rest. One that waits for its run has its host by `standBy`, and one that tells what a run left needs none.
-  const snapshot = new StartSnapshot(places.compileCache)
-  const early = { ...config, places, purpose: 'run', snapshot: snapshot.find() } as const
-  const earlyHost = token === noToken || lost !== undefined ? null : startHost(world.id('h'), early)
+  const earlyHost =
+    token === noToken || lost !== undefined ? null : startHost(world.id('h'), { ...config, places, purpose: 'run' })
   const daemonModule = await import('../daemon/daemon.ts')
   const broker = await forward(way, { port: brokerPort })
   const identity = { publicId, deviceId, displayName, server: `http://127.0.0.1:${broker.port}` }
@@ -138,7 +136,6 @@ export async function runSandbox({ isRehearsal }: { isRehearsal: boolean }): Pro
     await daemon.standBy()
     if (isRehearsal) {
       await rehearseOthers(startHostProcess('rehearsal', { ...config, places, purpose: 'rehearsal' }), places)
-      await snapshot.make()
       rmSync(work, { recursive: true, force: true })
       return exit(0)
     }

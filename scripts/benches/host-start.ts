@@ -2,13 +2,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { runHostFile } from '../../shared/lib/program-file.ts'
 import { hostNodeFlags } from '../../device-manager/run-host/wire/node-flags.ts'
 import { startTimeOf } from '../../device-manager/process/identity.ts'
 import { HostConnection } from '../../device-manager/run/hosts/host-connection.ts'
 import { hostRecord, type HostReply } from '../../device-manager/run-host/wire/protocol.ts'
 import { hostPaths } from '../../device-manager/run-host/wire/record.ts'
-import { StartSnapshot } from '../../device-manager/run/hosts/start-snapshot.ts'
 import { placesIn } from '../../device-manager/setup/places.ts'
 import { openSpool } from '../../device-manager/spool/spool.ts'
 import { idFrom } from '../../shared/lib/ids.ts'
@@ -23,8 +21,8 @@ const eachRound = size(5, 1)
 
 /**
  * A run host that does not stand by is started for a run that waits. Processor time of its process, since wall time says little while
- * several start at once: until it has said hello, and until it has launched the run's program. It begins with the start-up snapshot that a
- * device has made, and without one with what Node compiled for hosts before it.
+ * several start at once: until it has said hello, and until it has launched the run's program. Its code comes from the cache that a host
+ * before it left, as on a device.
  */
 export const hostStart: Bench = {
   name: 'host-start',
@@ -33,12 +31,9 @@ export const hostStart: Bench = {
     const places = placesIn(join(context.scratch, 'host-start'))
     mkdirSync(places.hosts, { recursive: true, mode: 0o700 })
     openSpool(places.spool).close()
-    const made = new StartSnapshot(places.compileCache, join(context.dist, runHostFile))
-    await made.make()
-    if (made.find() === null) throw new Error('no start-up snapshot could be made')
-    const side = (until: Until, snapshot: string | null) => async () => {
+    const side = (until: Until) => async () => {
       const samples: number[] = []
-      for (let i = 0; i < eachRound; i++) samples.push(await startOne(context, { ...places, until, snapshot }))
+      for (let i = 0; i < eachRound; i++) samples.push(await startOne(context, { ...places, until }))
       return samples
     }
     const bare = async () => {
@@ -47,13 +42,11 @@ export const hostStart: Bench = {
       return samples
     }
     const common = { unit: 'ms', peerIs: 'bare node', rounds: context.rounds, peer: bare }
-    const snapshot = made.find()
-    // What Node compiled is written at the end of the first host.
-    for (const each of [null, snapshot]) await startOne(context, { ...places, until: 'started', snapshot: each })
+    // A cache is written at the end of the first host that loads something.
+    for (const until of ['hello', 'started', 'started'] as const) await startOne(context, { ...places, until })
     return [
-      await compare({ ...common, name: 'a host until its hello', target: atMost(2), ours: side('hello', snapshot) }),
-      await compare({ ...common, name: 'until it has launched', target: atMost(2), ours: side('started', snapshot) }),
-      await compare({ ...common, name: 'the same without a snapshot', ours: side('started', null) }),
+      await compare({ ...common, name: 'a host until its hello', target: atMost(2), ours: side('hello') }),
+      await compare({ ...common, name: 'a host until it has launched', target: atMost(2), ours: side('started') }),
     ]
   },
 }
@@ -62,14 +55,13 @@ type Until = 'hello' | 'started'
 
 async function startOne(
   { dist }: Context,
-  { stateDir, compileCache, until, snapshot }: ReturnType<typeof placesIn> & { until: Until; snapshot: string | null },
+  { stateDir, compileCache, until }: ReturnType<typeof placesIn> & { until: Until },
 ): Promise<number> {
   const hostId = realWorld.id('h')
   const main = join(dist, 'device-manager/run-host/main.js')
-  const begin = snapshot === null ? [] : ['--snapshot-blob', snapshot]
   const child = spawn(
     process.execPath,
-    [...hostNodeFlags, ...begin, main, '--state-dir', stateDir, '--host-id', hostId, '--purpose', 'run'],
+    [...hostNodeFlags, main, '--state-dir', stateDir, '--host-id', hostId, '--purpose', 'run'],
     {
       stdio: ['pipe', 'ignore', 'inherit'],
       env: { PATH: process.env['PATH'], HOME: stateDir, NODE_COMPILE_CACHE: compileCache },

@@ -6,7 +6,7 @@ import { processFigures, processorMs, startDevice, startServer } from './stack.t
 import { isShort } from './sizes.ts'
 
 const settleMs = 3_000
-/** What a start leaves to do later (probes, the next run host, its snapshot) is over, and what comes once in half a minute is seen more than twice. */
+/** What a start leaves to do later (probes, the next run host) is over, and what comes once in half a minute is seen more than twice. */
 const untilIdleMs = 40_000
 const watchedMs = 80_000
 /** In the short form it shows only that it works. */

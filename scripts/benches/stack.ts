@@ -1,10 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { ThrowAwayPostgres } from '../postgres.ts'
-import { runHostFile } from '../../shared/lib/program-file.ts'
 import { placesIn } from '../../device-manager/setup/places.ts'
 import { hostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import type { EnrolReply } from '../../shared/device/control.ts'
@@ -136,7 +135,7 @@ export interface BenchDevice {
   program: Program
   publicId: string
   stateDir: string
-  /** Resolves when a run host stands by and has done what it does ahead of a run, and the device all that it does once for a release. */
+  /** Resolves when a run host stands by and has done what it does ahead of a run. */
   whenWarm(): Promise<void>
   /** Ends the daemon and the run host that stands by. */
   end(): Promise<void>
@@ -188,11 +187,6 @@ export async function startDevice(
     publicId: identity.publicId,
     stateDir,
     async whenWarm() {
-      if (existsSync(join(dist, runHostFile)))
-        await waitFor(
-          () => globSync(`${places.compileCache}/snapshots/run-host-*`).length > 0,
-          `${name} has a snapshot`,
-        )
       await waitFor(() => idleHosts().length === 1, `a run host of ${name} stands by`)
       // It compiles, and makes the wall of the run to come: both are done when it uses no processor any more.
       const used = () => JSON.stringify(idleHosts().map(({ pid }) => processFigures(pid).cpuMs))

@@ -25,14 +25,6 @@ export function programUrl(program: Program): URL {
   return new URL(`${program}/main.${isSource ? 'ts' : 'js'}`, root)
 }
 
-/** Where a build has the run host as one file. */
-export const runHostFile = 'chunks/run-host.js'
-
-/** The `file:` address of the run host as one file; null: these are the sources. */
-export function runHostFileUrl(): URL | null {
-  return isSource ? null : new URL(runHostFile, root)
-}
-
 /** The `file:` address of a library's file. */
 export function assetUrl(asset: Asset): URL {
   return new URL(isSource ? assets[asset] : `assets/${asset}`, root)

@@ -1,8 +1,7 @@
 import { closeSync, constants as files, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { constants } from 'node:os'
-import type { IPty } from 'node-pty'
-import { terminals } from '../../process/addons.ts'
+import { spawn, type IPty } from 'node-pty'
 import type { Child, ChildLaunch, LeaderExit } from './child.ts'
 
 /**
@@ -15,7 +14,7 @@ import type { Child, ChildLaunch, LeaderExit } from './child.ts'
  * (`exec >log 2>&1 </dev/null`), and a terminal that is read to its end then is hung up, which would kill the program.
  */
 export function launchInPty(launch: ChildLaunch): Child {
-  const pty = terminals().spawn(launch.file, [...launch.args], {
+  const pty = spawn(launch.file, [...launch.args], {
     name: 'xterm-256color',
     cols: 120,
     rows: 40,

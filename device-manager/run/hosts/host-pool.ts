@@ -11,7 +11,6 @@ import type { HostRecord, HostRequest } from '../../run-host/wire/protocol.ts'
 import { hostPaths, removeHostFiles } from '../../run-host/wire/record.ts'
 import { HostConnection } from './host-connection.ts'
 import { startHost, type StartedHost } from './host-process.ts'
-import { StartSnapshot } from './start-snapshot.ts'
 import type { WallSpec } from '../../wall/spec.ts'
 import { HostRecords } from './host-records.ts'
 
@@ -25,8 +24,6 @@ export interface HostPoolOptions {
   silentMs: number
   /** It was started before there was this pool, and is the first that this pool is asked for. */
   earlyHost?: StartedHost
-  /** There is one run and one host: what takes a second for hosts to come is not done. */
-  isFixed?: boolean
   /** The wall that a run would be given now; null: none. Fails when one should be there and cannot be made. */
   wall(): WallSpec | null | Promise<WallSpec | null>
 }
@@ -54,14 +51,11 @@ export class HostPool {
   private stopped = false
   private early: StartedHost | null
   private cancelWarming = (): void => {}
-  private readonly snapshot: StartSnapshot
-  private cancelMaking = (): void => {}
 
   constructor(options: HostPoolOptions) {
     this.options = options
     this.early = options.earlyHost ?? null
     this.records = new HostRecords(options.places)
-    this.snapshot = new StartSnapshot(options.places.compileCache)
   }
 
   get silentMs(): number {
@@ -87,7 +81,6 @@ export class HostPool {
         if (this.spare !== starting) return
         this.ready = host
         void this.standBy(host)
-        this.makeSnapshotLater()
       },
       (error: unknown) => {
         if (!this.stopped) this.options.log.error({ err: error }, 'a run host could not be started')
@@ -100,13 +93,6 @@ export class HostPool {
   warmLater(): void {
     this.cancelWarming()
     this.cancelWarming = whenIdle(this.options.world, warmAfterMs, () => this.warm())
-  }
-
-  /** For the hosts to come, when nothing waits. */
-  private makeSnapshotLater(): void {
-    if (this.options.isFixed === true) return
-    this.cancelMaking()
-    this.cancelMaking = whenIdle(this.options.world, warmAfterMs, () => void this.snapshot.make())
   }
 
   /** Notes the skills of a run, since runs that come may have the same. */
@@ -150,15 +136,10 @@ export class HostPool {
   /** Has hosts that have no run leave, and ends those that are still starting, since nobody would hear of them. */
   async stop(): Promise<void> {
     this.stopped = true
-    this.cancelMaking()
     const { ready } = this
     this.spare = null
     this.ready = null
-    await Promise.all([
-      this.snapshot.stop(),
-      ready && this.dismiss(ready),
-      ...[...this.starting].map((each) => this.end(...each)),
-    ])
+    await Promise.all([ready && this.dismiss(ready), ...[...this.starting].map((each) => this.end(...each))])
   }
 
   /** Connects to a host. Rejects with HostRefusedError when another daemon has it. */
@@ -182,27 +163,8 @@ export class HostPool {
 
   private async startHost(purpose: HostPurpose): Promise<HostConnection> {
     if (this.stopped) throw new Error('the device manager ends')
-    const { early } = this
+    const host = this.early ?? startHost(this.options.world.id('h'), { ...this.options, purpose })
     this.early = null
-    const host = early ?? this.startProcess(purpose)
-    if (!host.hasSnapshot) return this.reach(host)
-    try {
-      return await this.reach(host)
-    } catch (error) {
-      const { exitCode, signalCode } = await host.child
-      if (this.stopped || (exitCode === null && signalCode === null)) throw error
-      this.options.log.warn({ err: error }, 'a run host did not start with its snapshot, and is started without')
-      this.snapshot.distrust()
-      return this.reach(this.startProcess(purpose))
-    }
-  }
-
-  private startProcess(purpose: HostPurpose): StartedHost {
-    const snapshot = this.snapshot.find()
-    return startHost(this.options.world.id('h'), { ...this.options, purpose, snapshot })
-  }
-
-  private async reach(host: StartedHost): Promise<HostConnection> {
     const { hostId } = host
     const child = await host.child
     this.starting.set(hostId, child)

@@ -13,8 +13,6 @@ const hostMain = fileURLToPath(programUrl('device-manager/run-host'))
 export interface StartedHost {
   hostId: string
   child: Promise<ChildProcess>
-  /** Whether it begins with a start-up snapshot. */
-  hasSnapshot: boolean
 }
 
 interface HostProcessOptions {
@@ -22,20 +20,18 @@ interface HostProcessOptions {
   spoolPages: number
   unsentBytes: number
   purpose: HostPurpose
-  /** The start-up snapshot to begin with. */
-  snapshot?: string | null
 }
 
 export function startHost(hostId: string, options: HostProcessOptions): StartedHost {
   const child = startHostProcess(hostId, options)
   // Whoever connects to it is told.
   child.catch(() => undefined)
-  return { hostId, child, hasSnapshot: (options.snapshot ?? null) !== null }
+  return { hostId, child }
 }
 
 /** Starts the process of a run host; resolves when it runs, which is long before it listens. */
 export async function startHostProcess(hostId: string, options: HostProcessOptions): Promise<ChildProcess> {
-  const { places, spoolPages, unsentBytes, purpose, snapshot = null } = options
+  const { places, spoolPages, unsentBytes, purpose } = options
   mkdirSync(places.hosts, { recursive: true, mode: 0o700 })
   mkdirSync(places.logs, { recursive: true, mode: 0o700 })
   const flags = ['--state-dir', places.stateDir, '--host-id', hostId, '--purpose', purpose]
@@ -43,8 +39,7 @@ export async function startHostProcess(hostId: string, options: HostProcessOptio
   const out = openHostLog(places.hostLog)
   try {
     // The host has a session of its own, so that the daemon's end, its terminal and its service's signals do not reach it.
-    const node = snapshot === null ? hostNodeFlags : [...hostNodeFlags, '--snapshot-blob', snapshot]
-    const child = spawn(process.execPath, [...node, hostMain, ...flags, ...limits], {
+    const child = spawn(process.execPath, [...hostNodeFlags, hostMain, ...flags, ...limits], {
       detached: true,
       // The pipe tells the host when this daemon is gone.
       stdio: ['pipe', out, out],

@@ -3,10 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
-import { inject } from 'vitest'
-import { dirname, join } from 'node:path'
-import { StartSnapshot } from '../../../device-manager/run/hosts/start-snapshot.ts'
-import { runHostFile } from '../../../shared/lib/program-file.ts'
+import { join } from 'node:path'
 import { hostNodeFlags } from '../../../device-manager/run-host/wire/node-flags.ts'
 import { hostReply, type HostReply, type HostRequest } from '../../../device-manager/run-host/wire/protocol.ts'
 import { openSpool, type RunKey } from '../../../device-manager/spool/spool.ts'
@@ -44,12 +41,10 @@ export function testDevice({ isWalled = false } = {}) {
     async host(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}): Promise<TestHost> {
       const hostId = `host${++hosts}`
       const log = openSync(join(stateDir, `${hostId}.log`), 'w')
-      const snapshot = await snapshotOfWorker()
       const child = spawn(
         process.execPath,
         [
           ...hostNodeFlags,
-          ...(snapshot === null ? [] : ['--snapshot-blob', snapshot]),
           programFile('device-manager/run-host'),
           '--state-dir',
           stateDir,
@@ -74,22 +69,6 @@ export function testDevice({ isWalled = false } = {}) {
     },
   }
 }
-let snapshot: Promise<string | null> | null = null
-
-/** The start-up snapshot with which hosts begin, as those of a device do once it has made one. */
-export const snapshotOfWorker = (): Promise<string | null> => (snapshot ??= makeSnapshot())
-
-async function makeSnapshot(): Promise<string | null> {
-  const programs = dirname(dirname(dirname(programFile('device-manager/run-host'))))
-  const made = new StartSnapshot(
-    join(inject('databases').folder, `snapshot-${process.pid}`),
-    join(programs, runHostFile),
-  )
-  await made.make()
-  if (made.find() === null) throw new Error('no start-up snapshot could be made')
-  return made.find()
-}
-
 export type TestDevice = ReturnType<typeof testDevice>
 
 export function specOf(device: TestDevice, change: Partial<RunSpec> & Pick<RunSpec, 'command'>): RunSpec {

@@ -99,13 +99,9 @@ describe('a device', () => {
     const main = programFile('device-manager/run-host')
     const release = dirname(dirname(dirname(main)))
     const checkout = join(import.meta.dirname, '../../..')
-    const compiled = join(system.device.stateDir, 'compile-cache')
     const before = readdirSync(release)
     const output = await said(`exec 2>&1
       { true >>'${main}'; } && echo wrote
-      mkdir -p '${compiled}/snapshots'
-      touch '${compiled}/snapshots/planted' && echo wrote
-      touch '${compiled}/planted' && echo wrote
       touch '${release}/planted' '${dirname(release)}/planted' '${checkout}/node_modules/planted' '${checkout}/scripts/planted' && echo wrote
       mv '${release}' '${release}-away' && mv '${release}-away' '${release}' && echo wrote
       mv '${process.execPath}' '${process.execPath}-away' && mv '${process.execPath}-away' '${process.execPath}' && echo wrote
