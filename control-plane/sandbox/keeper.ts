@@ -132,6 +132,8 @@ export class SandboxKeeper {
     const warm = await listWarmOfEngine(root, facts.id)
     const rows = await listSandboxesOfEngine(root, facts.id)
     const containers = await engine.list(keys.serverId)
+    // A sandbox is listed until it is removed.
+    for (const id of this.actedAt.keys()) if (!rows.some((row) => row.id === id)) this.actedAt.delete(id)
     const placed = this.placed(rows, warm.length)
     for (const row of rows) {
       const container = containers.find(({ sandboxId }) => sandboxId === row.id) ?? null
@@ -226,7 +228,7 @@ export class SandboxKeeper {
   ): Promise<void> {
     const { root, world } = this.options
     const row = await findSandbox(root, seenRow.id)
-    if (row === null || row.removedAt !== null) return void this.actedAt.delete(seenRow.id)
+    if (row === null || row.removedAt !== null) return
     // The container was looked at before what happened since.
     if (row.version !== seenRow.version || at <= (this.actedAt.get(row.id) ?? -1)) return this.reconcileSoon()
     const [run, device] = await Promise.all([findRun(root, row.runId), findDeviceByPublicId(root, row.device)])

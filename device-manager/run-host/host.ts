@@ -126,11 +126,14 @@ export class RunHost {
     )
   }
 
+  /** Tries the wall before there is a run. */
+  tryAhead(): void {
+    if (!this.#assignment && !this.#isLeaving) void this.#wall.tryActs()
+  }
+
   /** Opens the spool before there is a run. What is wrong with it shows, and counts, when a run is assigned. */
-  openAhead({ isSpoolMade = true } = {}): void {
+  openAhead(): void {
     if (this.#assignment || this.#isLeaving) return
-    void this.#wall.tryActs()
-    if (!isSpoolMade) return
     try {
       this.#spoolAhead ??= this.#options.openSpool()
     } catch (error) {

@@ -141,9 +141,10 @@ async function main(): Promise<void> {
     .unref()
   host.daemonLeft()
   folder.watch()
+  host.tryAhead()
   // The daemon of a run that waits may not have made the spool yet. When it connects, it has.
-  host.openAhead({ isSpoolMade: options.purpose !== 'run' })
   if (options.purpose === 'run') return
+  host.openAhead()
   await warmUp({ world, log, stateDir: options['state-dir'], hostId })
   if (options.purpose === 'rehearsal') await leave(0, false)
 }
