@@ -12,6 +12,7 @@ import { finishRun } from '../run/endings/end-run.ts'
 import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
 import { openedBy } from '../run/endings/provider-failure.ts'
 import { recordWall } from '../resources/runs/details-store.ts'
+import { spansAt } from '../resources/runs/timings.ts'
 import {
   findFrame,
   insertEvidence,
@@ -230,6 +231,7 @@ export class IngestBatch {
       limitResetsAt: report.exitReason === 'rate_limited' ? (report.limitResetsAt ?? null) : null,
       providerFailed,
       harnessVersion: report.harnessVersion,
+      ...(report.spans && { spans: spansAt(report.spans, { at, endedAgoMs }) }),
       logVerified: await this.verify(run, report),
       outOfMemory: report.outOfMemory === true,
       sessionLost: lostSessionId !== undefined && exitReason === 'harness_start_failed',

@@ -55,7 +55,7 @@ export type NewRun = Omit<Given, 'workflowRunId' | 'workflowCall'> & {
 }
 
 const insert = insertBoth(
-  runs.inserter([...given, 'status', 'fence', 'leaseState', 'device', 'offerExpiresAt']),
+  runs.inserter([...given, 'status', 'fence', 'leaseState', 'device', 'offeredAt', 'offerExpiresAt']),
   detailsInsert,
 )
 

@@ -2,6 +2,7 @@ import type { DeviceRef, RunId, SecretId, TaskId } from '../../shared/lib/ids.ts
 import type { RunUsage } from '../../shared/runs/events.ts'
 import type { EndedRunStatus, ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
+import type { RunSpans } from '../../shared/runs/spans.ts'
 
 // The words of the machine: what of a row is its life, and every event that changes it.
 
@@ -13,6 +14,7 @@ export interface RunLife {
   leaseState: 'none' | 'offered' | 'claimed'
   fence: number
   device: DeviceRef | null
+  offeredAt: number | null
   offerExpiresAt: number | null
   ungatedSince: number | null
   taskId: TaskId | null
@@ -42,12 +44,14 @@ export interface RunLife {
   limitResetsAt: number | null
   providerFailed: boolean | null
   harnessVersion: string | null
+  spans: RunSpans | null
   endedAt: number | null
   successorRunId: RunId | null
 }
 
 export interface Offer {
   device: DeviceRef
+  at: number
   expiresAt: number
 }
 
@@ -74,6 +78,7 @@ export interface RunEnding {
   limitResetsAt?: number | null
   providerFailed?: boolean
   harnessVersion?: string | null
+  spans?: RunSpans
 }
 
 /** A wake made the run, and may have found a device that takes it at once. */

@@ -8,7 +8,7 @@ import { step } from './machine.ts'
 
 const [device] = devices
 const made: RunEvent = { type: 'made', offer: null, as: givenRun }
-const offered: RunEvent = { type: 'offered', device, expiresAt: 10 }
+const offered: RunEvent = { type: 'offered', device, at: 5, expiresAt: 10 }
 const claimed: RunEvent = { type: 'claimed', fence: 1, device, at: 2 }
 const ending = { exitReason: 'completed', errorMessage: null, endedAt: 9 } as const
 
@@ -38,7 +38,7 @@ describe('the life of a run', () => {
   })
 
   it('is offered from its beginning where a device takes it at once', () => {
-    const { life, effects } = play({ ...made, offer: { device, expiresAt: 10 } }, claimed)
+    const { life, effects } = play({ ...made, offer: { device, at: 5, expiresAt: 10 } }, claimed)
     expect(effects).toEqual(['push_offer', 'start'])
     expect(life).toMatchObject({ status: 'running', fence: 1, offerExpiresAt: null })
   })

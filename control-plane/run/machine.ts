@@ -104,9 +104,9 @@ export const rules: { readonly [Type in AfterMaking]: Rule<OfType<Type>> } = {
   offered: {
     from: 'waiting',
     to: 'offered',
-    changes: ({ device, expiresAt }) => ({
+    changes: ({ device, at, expiresAt }) => ({
       raises: { fence: 1 },
-      sets: { leaseState: 'offered', device, offerExpiresAt: expiresAt, eventSeq: 0 },
+      sets: { leaseState: 'offered', device, offeredAt: at, offerExpiresAt: expiresAt, eventSeq: 0 },
     }),
     effects: ['push_offer'],
   },
@@ -123,7 +123,7 @@ export const rules: { readonly [Type in AfterMaking]: Rule<OfType<Type>> } = {
     from: 'offered',
     to: 'waiting',
     holds: ({ fence, device }) => ({ is: { fence, ...(device !== undefined && { device }) } }),
-    changes: () => ({ sets: { leaseState: 'none', device: null, offerExpiresAt: null } }),
+    changes: () => ({ sets: { leaseState: 'none', device: null, offeredAt: null, offerExpiresAt: null } }),
     effects: ['find_place'],
   },
   claimed: {
@@ -201,7 +201,7 @@ function ending<Event extends RunEvent & RunEnding>(
 
 function ofEnding(ended: RunEnding): Changes {
   const { exitReason, errorMessage, endedAt, usage, toolCallCount, sessionId, gapBytes } = ended
-  const { logVerified, limitResetsAt, providerFailed, harnessVersion } = ended
+  const { logVerified, limitResetsAt, providerFailed, harnessVersion, spans } = ended
   const status = statusOfExitReason(exitReason)
   return {
     sets: {
@@ -220,6 +220,7 @@ function ofEnding(ended: RunEnding): Changes {
       ...(limitResetsAt != null && { limitResetsAt }),
       ...(providerFailed === true && { providerFailed }),
       ...(harnessVersion != null && { harnessVersion }),
+      spans,
     },
   }
 }
@@ -255,6 +256,7 @@ export function madeWith(offer: Made['offer']) {
     fence: offer === null ? 0 : 1,
     leaseState: offer === null ? 'none' : 'offered',
     device: offer?.device ?? null,
+    offeredAt: offer?.at ?? null,
     offerExpiresAt: offer?.expiresAt ?? null,
   } as const
 }
@@ -327,6 +329,7 @@ const unborn = {
   limitResetsAt: null,
   providerFailed: null,
   harnessVersion: null,
+  spans: null,
   endedAt: null,
   successorRunId: null,
 } as const

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { specOf } from '../../test/kit/harness-recordings.ts'
+import { Timeline } from './timeline.ts'
 import { reportMaker, type Reported } from './end-report.ts'
 
 const totals = { eventCount: 9, logHash: '', gapBytes: 0, usage: null, toolCalls: 0 }
@@ -7,7 +8,11 @@ const reported = { exitReason: 'completed', exitCode: 0, signal: null, message: 
 
 function sessionsOf(of: Pick<Reported, 'sessionId' | 'lostSessionId'>, named: string | null) {
   const assignment = { spec: specOf(), harnessVersion: null } as Parameters<typeof reportMaker>[1]
-  const report = reportMaker({ ...reported, ...of }, assignment)({ ...totals, sessionId: named })
+  const report = reportMaker(
+    { ...reported, ...of },
+    assignment,
+    new Timeline({ monotonic: () => 0 }),
+  )({ ...totals, sessionId: named })
   return { sessionId: report.sessionId, lostSessionId: report.lostSessionId }
 }
 

@@ -9,6 +9,7 @@ import { isProvidersFault } from '../harness/parts/failure.ts'
 import { advised } from './advice.ts'
 import type { Assignment } from './preparation.ts'
 import type { ReportOf } from './output/writer-options.ts'
+import type { Timeline } from './timeline.ts'
 
 export interface Reported {
   exitReason: ExitReason
@@ -74,9 +75,10 @@ export function endedEvent({ exitReason, exitCode, signal, message, forced }: Re
 }
 
 /** The report of one run, once the writer knows what it has written. */
-export function reportMaker(reported: Reported, { spec, harnessVersion }: Assignment): ReportOf {
+export function reportMaker(reported: Reported, { spec, harnessVersion }: Assignment, timeline: Timeline): ReportOf {
   return ({ toolCalls, sessionId: named, ...totals }) => {
     const { sessionId } = reported
+    timeline.mark('reported')
     const lost = reported.lostSessionId ?? (sessionId === null ? named : null)
     return {
       ...totals,
@@ -90,6 +92,7 @@ export function reportMaker(reported: Reported, { spec, harnessVersion }: Assign
       ...(lost !== null && { lostSessionId: lost.slice(0, 200) }),
       harnessVersion: harnessVersion?.slice(0, 200) ?? null,
       forced: reported.forced,
+      spans: timeline.spans(),
       ...(reported.limitResetsAt !== undefined && { limitResetsAt: reported.limitResetsAt }),
       ...(reported.providerFailed === true && { providerFailed: true }),
       ...(reported.outOfMemory === true && { outOfMemory: true }),

@@ -7,7 +7,7 @@ import { sandboxFactsIn } from '../../shared/device/sandbox.ts'
 import type { TriedAct } from '../../shared/runs/wall-acts.ts'
 import { WallOpenError } from '../wall/spec.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
-import { SpoolDamagedError, SpoolUnavailableError, type RunKey, type Spool } from '../spool/spool.ts'
+import { SpoolDamagedError, SpoolUnavailableError, type Spool } from '../spool/spool.ts'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import { changeSetOf } from './ending.ts'
 import { redactOfStart, redactWhole } from './output/redaction.ts'
@@ -16,7 +16,9 @@ import { messageOf, type HostLog } from '../log/host-log.ts'
 import { Connections } from './mcp-proxy/connections.ts'
 import { SkillsAhead } from './launch/skills-ahead.ts'
 import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
+import { SpoolAhead } from './spool-ahead.ts'
 import { StandingWall } from './standing-wall.ts'
+import { Timeline } from './timeline.ts'
 import type { HostRecord, HostRequest, HostReply, hostPhases } from './wire/protocol.ts'
 import { hostPaths, removeOwnFolders } from './wire/record.ts'
 import { endedEvent, reportMaker } from './end-report.ts'
@@ -70,8 +72,7 @@ export class RunHost {
   #start: StartRequest | null = null
   #earlyStop: { exitReason: ExitReason; message: string | null } | null = null
   #earlyInputs: { inputId: string; text: string }[] = []
-  /** The spool, opened while nobody waits. */
-  #spoolAhead: Spool | null = null
+  readonly #spool: SpoolAhead
   readonly #wall: StandingWall
   readonly #connections: Connections
   readonly #ahead: SkillsAhead
@@ -83,6 +84,7 @@ export class RunHost {
   constructor(options: HostOptions) {
     this.#options = options
     this.#connections = new Connections({ world: options.world, ask: (request) => options.reply(request) })
+    this.#spool = new SpoolAhead(() => options.openSpool())
     const { own } = hostPaths(options.stateDir, options.hostId)
     this.#wall = new StandingWall(own, options.world, sandboxFactsIn(process.env))
     this.#ahead = new SkillsAhead(this.#wall.own, options.world)
@@ -135,7 +137,7 @@ export class RunHost {
   openAhead(): void {
     if (this.#assignment || this.#isLeaving) return
     try {
-      this.#spoolAhead ??= this.#options.openSpool()
+      this.#spool.open()
     } catch (error) {
       this.#options.log('spool_not_opened', { error: messageOf(error) })
     }
@@ -198,7 +200,7 @@ export class RunHost {
     const key = { runId: request.spec.runId, fence: request.fence }
     try {
       // A spool that cannot be opened must show before a harness is started.
-      const spool = this.#takeSpool(key)
+      const spool = this.#spool.take(key)
       this.#writer = new EventWriter({
         world,
         key,
@@ -217,6 +219,7 @@ export class RunHost {
         wall: this.#wall,
         connections: this.#connections,
         ahead: this.#ahead,
+        timeline: new Timeline(world, request.offeredAgoMs),
       })
     } catch (error) {
       log('prepare_failed', { ...key, error: messageOf(error) })
@@ -230,19 +233,6 @@ export class RunHost {
     this.#options.reply({ type: 'prepared' })
     if (this.#earlyStop) return this.#endWithoutHarness(this.#earlyStop.exitReason, this.#earlyStop.message)
     if (this.#start) this.#launch(this.#prepared, this.#start)
-  }
-
-  #takeSpool(key: RunKey): Spool {
-    const ahead = this.#spoolAhead
-    this.#spoolAhead = null
-    try {
-      // Reads from it: another file may stand at its path by now.
-      ahead?.stats(key)
-      if (ahead) return ahead
-    } catch {
-      ahead?.close()
-    }
-    return this.#options.openSpool()
   }
 
   #onStart(request: StartRequest): void {
@@ -282,11 +272,12 @@ export class RunHost {
   async #endWithoutHarness(exitReason: ExitReason, message: string | null): Promise<void> {
     if (this.#phase === 'ending') return
     this.#phase = 'ending'
-    const { assignment, sandboxActs: wall } = this.#prepared!
+    const { assignment, timeline, sandboxActs: wall } = this.#prepared!
     const told = message === null ? null : redactOfStart(this.#start).text(message)
     const reported = { exitReason, exitCode: null, signal: null, message: told, sessionId: null, forced: false, wall }
     const changeSet = await this.#changeSetWithoutHarness(this.#prepared!)
-    const report = await this.#writer!.finish(endedEvent(reported), changeSet, reportMaker(reported, assignment))
+    const made = reportMaker(reported, assignment, timeline)
+    const report = await this.#writer!.finish(endedEvent(reported), changeSet, made)
     await this.#ended(report)
   }
 
@@ -334,7 +325,7 @@ export class RunHost {
     if (this.#isLeaving) return
     this.#isLeaving = true
     await this.#ahead.end()
-    this.#spoolAhead?.close()
+    this.#spool.close()
     this.#wall.end()
     this.#writer?.close()
     try {

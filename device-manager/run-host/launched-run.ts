@@ -35,6 +35,7 @@ export function launchFirst(parts: LaunchParts, on: Parameters<typeof launchHarn
   const { prepared, start, world } = parts
   const { plan, servers, leftOut } = withServers(parts)
   const child = launchHarness({ prepared, plan, start, world }, on)
+  prepared.timeline.mark('launched')
   // A harness that is gone already has no start time; its group is still known by its number.
   const harness = launchedAs(child.pid)
   parts.onLaunched(harness)

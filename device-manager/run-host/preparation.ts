@@ -1,6 +1,5 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import envPaths from 'env-paths'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -21,7 +20,6 @@ import { foldersAround, repositoryFolders } from '../change-set/git-file.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
-import { appNames, placeVariables } from '../../shared/lib/places.ts'
 import type { Connections } from './mcp-proxy/connections.ts'
 import { openMcpProxies, type McpProxies } from './mcp-proxy/mcp-proxies.ts'
 import { brokerVariables } from '../harness/parts/broker-way.ts'
@@ -33,7 +31,9 @@ import { addSvcSkill } from './launch/svc-skill.ts'
 import { addSkills, type CopyPlace } from './launch/workspace-skills.ts'
 import { machineLinks } from './permission/machine-links.ts'
 import type { HostRequest } from './wire/protocol.ts'
+import { allOwnFolders, ownFolders } from './own-folders.ts'
 import type { StandingWall } from './standing-wall.ts'
+import type { Timeline } from './timeline.ts'
 import { makePrivateFolder, removeOwnFolders, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
 
 export type Assignment = Extract<HostRequest, { type: 'assign' }>
@@ -76,6 +76,8 @@ export interface Prepared {
   connections: Connections
   /** Copies of skills that were made before there was a run. */
   ahead: SkillsAhead
+  /** When the run came to each step. */
+  timeline: Timeline
   /** The cgroup that is made when the harness runs. */
   cgroup: string | null
 }
@@ -94,17 +96,25 @@ export async function prepare(
     wall,
     connections,
     ahead,
-  }: { world: World; log: HostLog; wall: StandingWall; connections: Connections; ahead: SkillsAhead },
+    timeline,
+  }: {
+    world: World
+    log: HostLog
+    wall: StandingWall
+    connections: Connections
+    ahead: SkillsAhead
+    timeline: Timeline
+  },
 ): Promise<Prepared> {
   const { spec } = assigned
   const paths = runPaths(stateDir, spec.runId)
   // An earlier host of this run left these (a lease that was lost before its start).
   if (existsSync(paths.root)) for (const old of [paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assigned.homeDir
-  const taking = baseOf(assigned, { stateDir, storeDir: paths.store, world })
+  const taking = marked(baseOf(assigned, { stateDir, storeDir: paths.store, world }), 'base', timeline)
   const served = await withPluginFiles(spec.mcpServers, placeOfCopies(assigned, join(wall.own, 'plugins')))
   const opening = openMcpProxies(served.servers, { log, connections })
-  const walling = wallOf(assigned, { root: paths.root, cwd, wall })
+  const walling = marked(wallOf(assigned, { root: paths.root, cwd, wall }), 'wall', timeline)
   // The skills are read while git is at work.
   const skills = tellsSkills(spec) ? await skillsOf(assigned, { stateDir, runDir: wall.own, cwd, world, ahead }) : null
   const withThem = { ...spec, mcpServers: served.servers }
@@ -139,8 +149,15 @@ export async function prepare(
     mcpProxies: await opening,
     connections,
     ahead,
+    timeline,
     cgroup: null,
   }
+}
+
+async function marked<T>(work: Promise<T>, step: 'base' | 'wall', timeline: Timeline): Promise<T> {
+  const done = await work
+  timeline.mark(step)
+  return done
 }
 
 /** Returns from where files are copied, and to which folder of the run; null: nothing was brought. */
@@ -170,11 +187,6 @@ async function skillsOf(
 
 /** Returns the folder in which a run has its copies of skills of the workspace. */
 const copiesIn = (runDir: string): string => join(runDir, 'skills')
-
-const allOwnFolders = (stateDir: string, wall: Assignment['wall']): string[] => [
-  ...ownFolders(stateDir, process.env),
-  ...(wall?.hidden ?? []),
-]
 
 /** Drops the session to go on with where it was begun with other skills than these. */
 function withTheseSkills(spec: RunSpec, digest: string): RunSpec {
@@ -318,16 +330,4 @@ export async function cleanUp(prepared: Prepared): Promise<void> {
   if (prepared.cgroup !== null) removeRunCgroup(prepared.cgroup)
   rmSync(prepared.paths.root, { recursive: true, force: true })
   removeOwnFolders(prepared.harnessDir)
-}
-
-/** Returns svc's own folders on this machine: of the login, of the device's token and journal, of a server's database. */
-function ownFolders(stateDir: string, env: Readonly<Record<string, string | undefined>>): string[] {
-  const usual = envPaths(appNames.svc, { suffix: '' })
-  return [
-    stateDir,
-    envPaths(appNames.device, { suffix: '' }).data,
-    usual.config,
-    usual.data,
-    ...[env[placeVariables.config], env[placeVariables.data]].filter((folder) => folder !== undefined),
-  ]
 }

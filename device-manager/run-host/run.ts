@@ -160,6 +160,7 @@ export class LiveRun {
   }
 
   #output(chunk: Uint8Array): void {
+    this.#parts.prepared.timeline.mark('firstOutput')
     this.#terminalWatch?.sawTraffic()
     this.#pipeline.output(chunk)
   }
@@ -242,9 +243,11 @@ export class LiveRun {
 
   /** Resolves with the report once the ending is on disk; null: it was not waited for any longer. */
   async untilEnded(onEnding: () => void): Promise<EndReport | null> {
+    const { assignment, timeline, mcpProxies } = this.#parts.prepared
     const exit = await drain(this.#tree, () => this.#stopping)
+    timeline.mark('ended')
     onEnding()
-    this.#parts.prepared.mcpProxies.close()
+    mcpProxies.close()
     this.#watchdog.stop()
     this.#calls.stop()
     this.#terminalWatch?.stop()
@@ -261,18 +264,14 @@ export class LiveRun {
     const outcome = trouble === null ? this.#dialogue.outcome(processExit) : notBegun(trouble, wall)
     const nothingAllowed =
       (this.#stop ?? outcome).exitReason === 'completed' ? this.#judge.nothingAllowed(this.#calls.made) : null
-    const { spec } = this.#parts.prepared.assignment
+    const { spec } = assignment
     const exhausted = this.#sandbox?.exhausted(exit) ?? null
     const told = reportOn({ exit, outcome, stop: this.#stop, nothingAllowed, exhausted, spec, forced: this.#isForced })
     const inClone = { ...told, message: this.#redacted(told.message), wall }
     const changeSet = await this.changeSet()
     const delivered = await deliverRun(spec, (events) => this.#parts.writer.emit(events))
     const reported = withDelivery(inClone, delivered)
-    return this.#parts.writer.finish(
-      endedEvent(reported),
-      changeSet,
-      reportMaker(reported, this.#parts.prepared.assignment),
-    )
+    return this.#parts.writer.finish(endedEvent(reported), changeSet, reportMaker(reported, assignment, timeline))
   }
 
   #redacted(message: string | null): string | null {

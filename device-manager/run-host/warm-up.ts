@@ -13,6 +13,7 @@ import { Pipeline } from './output/pipeline.ts'
 import { cleanUp, prepare, type Assignment } from './preparation.ts'
 import { Connections } from './mcp-proxy/connections.ts'
 import { StandingWall } from './standing-wall.ts'
+import { Timeline } from './timeline.ts'
 import { hostRequest } from './wire/protocol.ts'
 import { hostPaths } from './wire/record.ts'
 import { streamRedactor, wholeValues } from './output/redaction.ts'
@@ -40,6 +41,7 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
       wall: new StandingWall(own, world, null),
       ahead: new SkillsAhead(own, world),
       connections: new Connections({ world, ask: () => {} }),
+      timeline: new Timeline(world),
     })
     try {
       if ('problem' in prepared.plan) return

@@ -3,9 +3,10 @@ import { closeSync, constants, mkdirSync, openSync, writeFileSync } from 'node:f
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { spawn } from 'node-pty'
+import type { RunDetail, RunTimings } from '../../shared/api/runs.ts'
 import { delay, waitFor } from '../../test/kit/programs.ts'
 import type { Bench, Context } from './context.ts'
-import { atMost, compare, type Result } from './measure.ts'
+import { atMost, compare, quantile, type Result } from './measure.ts'
 import { processFigures, startDevice, startServer, type BenchDevice, type BenchServer } from './stack.ts'
 import { size } from './sizes.ts'
 
@@ -70,6 +71,7 @@ async function measureAgent(
   // Once before, so that what is compiled at the first use is compiled.
   await wakeOnce(server, { device, pipe, agent })
   const cpu = { server: 0, daemon: 0, wakes: 0 }
+  const told: RunTimings[] = []
   return compare({
     goal: 1,
     name: `wake to first instruction (${name})`,
@@ -78,12 +80,13 @@ async function measureAgent(
     // The goal is for a run without a change-set; with one, git takes its time before the harness may start.
     ...(name.endsWith('git folder') ? {} : { target: atMost(2) }),
     rounds,
-    note: () => `processor time per run: server ${each(cpu.server)}, daemon ${each(cpu.daemon)}`,
+    note: () =>
+      `processor time per run: server ${each(cpu.server)}, daemon ${each(cpu.daemon)}, host ${middle('hostCpuMs', told)} ms; ${spansOf(told)}`,
     async ours() {
       const samples: number[] = []
       const daemon = () => processFigures(device.program.pid).cpuMs ?? Number.NaN
       const before = { server: await server.cpuMs(), daemon: daemon() }
-      for (let i = 0; i < wakesPerRound; i++) samples.push(await wakeOnce(server, { device, pipe, agent }))
+      for (let i = 0; i < wakesPerRound; i++) samples.push(await wakeOnce(server, { device, pipe, agent, told }))
       cpu.server += (await server.cpuMs()) - before.server
       cpu.daemon += daemon() - before.daemon
       cpu.wakes += wakesPerRound
@@ -103,7 +106,7 @@ async function measureAgent(
 
 export async function wakeOnce(
   server: BenchServer,
-  { device, pipe, agent }: { device: BenchDevice; pipe: Pipe; agent: string },
+  { device, pipe, agent, told = [] }: { device: BenchDevice; pipe: Pipe; agent: string; told?: RunTimings[] },
 ): Promise<number> {
   await device.whenWarm()
   const written = pipe.next()
@@ -114,11 +117,36 @@ export async function wakeOnce(
   // Asked once, as a rule: each question costs the server a part of what the run does, and is not of the run.
   await delay(250)
   await waitFor(
-    async () => (await server.call<{ status: string }>('GET', `/runs/${runPublicId}`)).status === 'succeeded',
+    async () => {
+      const { status, timings } = await server.call<RunDetail>('GET', `/runs/${runPublicId}`)
+      if (status === 'succeeded') told.push(timings)
+      return status === 'succeeded'
+    },
     'the run ended',
     { everyMs: 100 },
   )
   return ms
+}
+
+/** The middle of each step of these runs, in the order of the steps. */
+function spansOf(told: readonly RunTimings[]): string {
+  const steps = [
+    ['offered', 'offeredMs'],
+    ['claimed', 'claimedMs'],
+    ['wall', 'wallMs'],
+    ['base', 'baseMs'],
+    ['launched', 'launchedMs'],
+    ['first output', 'firstOutputMs'],
+    ['ended', 'endedMs'],
+    ['reported', 'reportedMs'],
+    ['stored', 'storedMs'],
+  ] as const
+  return `ms since asked: ${steps.map(([name, field]) => `${name} ${middle(field, told)}`).join(', ')}`
+}
+
+function middle(field: keyof RunTimings, told: readonly RunTimings[]): string {
+  const known = told.flatMap(({ [field]: ms }) => ms ?? [])
+  return known.length === 0 ? '-' : quantile(known, 0.5).toFixed(1)
 }
 
 async function spawnOnce(pipe: Pipe): Promise<number> {

@@ -83,6 +83,24 @@ export const run = z
   .meta({ id: 'Run' })
 export type Run = z.infer<typeof run>
 
+const sinceAsked = z.number().nullable()
+/** The steps of a run; null: it has not come to that step, has none, or nobody said when. */
+export const runTimings = z
+  .object({
+    offeredMs: sinceAsked.describe('A device or sandbox was offered it, the last time.'),
+    claimedMs: sinceAsked.describe('It was taken there.'),
+    wallMs: sinceAsked.describe('The wall around it stood ready.'),
+    baseMs: sinceAsked.describe('The state of its folder was recorded.'),
+    launchedMs: sinceAsked.describe('The harness was launched.'),
+    firstOutputMs: sinceAsked.describe('The harness printed something.'),
+    endedMs: sinceAsked.describe('The harness was gone.'),
+    reportedMs: sinceAsked.describe('The device reported the end.'),
+    storedMs: sinceAsked.describe('The end was written down.'),
+    hostCpuMs: z.number().nullable().describe('Processor time of the run host, without the harness.'),
+  })
+  .meta({ id: 'RunTimings' })
+export type RunTimings = z.infer<typeof runTimings>
+
 export const runDetail = run
   .extend({
     sandbox: z
@@ -113,6 +131,9 @@ export const runDetail = run
       .describe('null when the run has no session.'),
     toolCallCount: z.number().int().nullable(),
     terminalAt: timestamp.nullable(),
+    timings: runTimings.describe(
+      'Milliseconds from `createdAt` to each step. Those of the device are there once it has reported the end.',
+    ),
     latestEvents: z.array(runEvent).optional().describe('With `expand[]=latestEvents`: the last 20, oldest first.'),
     transcriptRead: z
       .object({

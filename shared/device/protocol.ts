@@ -6,6 +6,7 @@ import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
 import { mcpConnectionId } from '../runs/mcp-servers.ts'
 import { usageData } from '../runs/events.ts'
 import { offeredSkill, runSkillLimits, unavailableReasons } from '../runs/skills.ts'
+import { deviceSpans } from '../runs/spans.ts'
 import { runSpec } from '../runs/spec.ts'
 import { triedActs } from '../runs/wall-acts.ts'
 import { cutText, deviceTime } from './bounds.ts'
@@ -122,6 +123,8 @@ export const endReport = z.object({
   outOfMemory: z.boolean().optional(),
   /** Acts by which the run tried the wall around it. */
   wall: triedActs.optional(),
+  /** How long the steps of the run took. */
+  spans: deviceSpans.optional(),
   /** The calls about which the run asked. */
   approvals,
 })

@@ -35,6 +35,17 @@ describe('a run', () => {
     expect(output.toString()).toContain(run.agentId)
     expect(output.toString().match(/run exited 0/g)).toHaveLength(2)
     expect(ended).toMatchObject({ status: 'succeeded', exitReason: 'completed', triggerSource: 'manual' })
+    const { timings } = ended
+    const steps = ['offered', 'wall', 'base', 'launched', 'firstOutput', 'ended', 'reported', 'stored'] as const
+    const times = steps.map((step) => timings[`${step}Ms`])
+    const inOrder = ['offered', 'claimed', 'launched', 'firstOutput', 'ended', 'reported'] as const
+    expect([...times, timings.hostCpuMs], 'every step is told').not.toContain(null)
+    const ordered = inOrder.map((step) => Number(timings[`${step}Ms`]))
+    // The clocks of server and device tell whole milliseconds where they meet.
+    for (const [at, ms] of ordered.slice(1).entries()) expect(ms).toBeGreaterThanOrEqual(ordered[at]! - 2)
+    expect(Math.max(...times.map(Number))).toBeLessThan(
+      Date.parse(ended.completedAt!) - Date.parse(ended.createdAt) + 1_000,
+    )
     expect(ended.environment).toMatchObject({ type: 'device', deviceLiveness: 'connected', cwd: 'repo-root' })
 
     const changeSet = await run.api.changeSet(runId)

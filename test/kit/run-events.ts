@@ -67,9 +67,9 @@ export function drawEvent(random: () => number, view: RunLife | null, wanted: Ru
   }
   switch (type) {
     case 'made':
-      return { type, as: givenRun, offer: random() < 0.5 ? null : { device: by, expiresAt: at } }
+      return { type, as: givenRun, offer: random() < 0.5 ? null : { device: by, at, expiresAt: at } }
     case 'offered':
-      return { type, device: pick(devices), expiresAt: at }
+      return { type, device: pick(devices), at, expiresAt: at }
     case 'fallback_taken':
       return { type, reasoningEffort: null }
     case 'offer_withdrawn':
@@ -88,6 +88,7 @@ export function drawEvent(random: () => number, view: RunLife | null, wanted: Ru
     case 'progress_told':
       return { type, usage: undefined, sessionId: pick(['s', 't']) }
     case 'ended_by_device':
+      return { type, fence, ...ended, spans: { launched: 9.5, storedAt: at } }
     case 'missing_on_device':
       return { type, fence, ...ended }
     case 'followed':

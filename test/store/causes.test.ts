@@ -30,7 +30,7 @@ onBoth('a run in a sandbox acts for nobody but the owner of its agent', async ({
   const causeOn = async (changes: { sandboxId: SandboxId | null }, agent: typeof hers, causedByUserId: PersonUuid) => {
     const { publicId } = await seedDevice(root, { workspaceId, personUuid: causedByUserId }, changes)
     const { id } = await seedRun(root, agent, { causedByUuid: causedByUserId })
-    await offerRuns(root, { runIds: [id], device: publicId, expiresAt: at })
+    await offerRuns(root, { runIds: [id], device: publicId, at, expiresAt: at })
     return causeThrough(root, (await findRun(root, id))!)
   }
   const sandbox = { sandboxId: idFrom<SandboxId>('sbx_1') }
@@ -89,7 +89,7 @@ onBoth('whoever is removed is told of all runs that ended: on their devices, and
   const { publicId: device } = await seedDevice(root, { workspaceId, personUuid: ada })
   const claimed = async (causedByUserId: string) => {
     const run = await seedRun(root, agent, { causedByUuid: idFrom<PersonUuid>(causedByUserId) })
-    await offerRuns(root, { runIds: [run.id], device, expiresAt: at + 1 })
+    await offerRuns(root, { runIds: [run.id], device, at, expiresAt: at + 1 })
     await claimRun(root, { runId: run.id, fence: 1, device, at })
     return run.id
   }

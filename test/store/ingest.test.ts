@@ -78,7 +78,7 @@ onBoth('events that are sent again are compared, and what is refused is counted'
   const { root } = database
   const workspaceId = await seedWorkspace(root)
   const { id: runId } = await seedRun(root, await seedAgent(root, workspaceId))
-  await offerRuns(root, { runIds: [runId], device: idFrom('dvc_a'), expiresAt: at })
+  await offerRuns(root, { runIds: [runId], device: idFrom('dvc_a'), at, expiresAt: at })
   await claimRun(root, { runId, fence: 1, device: idFrom('dvc_a'), at })
   const counted: string[] = []
   const ingest = ingestOf(database, {
@@ -110,7 +110,7 @@ test.skipIf(!hasPostgres())('events of a run that ends while they are stored are
   try {
     const workspaceId = await seedWorkspace(root)
     const { id: runId } = await seedRun(root, await seedAgent(root, workspaceId))
-    await offerRuns(root, { runIds: [runId], device: idFrom('dvc_a'), expiresAt: at })
+    await offerRuns(root, { runIds: [runId], device: idFrom('dvc_a'), at, expiresAt: at })
     await claimRun(root, { runId, fence: 1, device: idFrom('dvc_a'), at })
     const sent: ServerMessage[] = []
     const given = frame(() => undefined)

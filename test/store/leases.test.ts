@@ -20,7 +20,7 @@ import { claimRun, offerRuns, changeRun } from '../../control-plane/run/change-s
 import { endRun } from '../kit/end-run.ts'
 
 const device = idFrom<DeviceRef>('dvc_a')
-const offer = (db: Db, ...runIds: RunId[]) => offerRuns(db, { runIds, device, expiresAt: at + 10 })
+const offer = (db: Db, ...runIds: RunId[]) => offerRuns(db, { runIds, device, at, expiresAt: at + 10 })
 const claim = (db: Db, runId: string, fence = 1) =>
   claimRun(db, { runId: idFrom(runId), fence, device, at: at + 5 }).then((run) => run !== null)
 const idsOf = (runs: readonly { id: RunId }[]) => runs.map((run) => run.id)

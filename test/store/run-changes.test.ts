@@ -18,8 +18,8 @@ async function send(db: Db, run: RunRow, event: Exclude<RunEvent, { type: 'made'
   const runId = run.id
   switch (event.type) {
     case 'offered': {
-      const { device, expiresAt } = event
-      return (await offerRuns(db, { runIds: [runId], device, expiresAt })).length === 1
+      const { device, at, expiresAt } = event
+      return (await offerRuns(db, { runIds: [runId], device, at, expiresAt })).length === 1
     }
     case 'claimed':
       return (await claimRun(db, { runId, ...event })) !== null

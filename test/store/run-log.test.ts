@@ -49,7 +49,7 @@ import { changeRun, claimRun, offerRuns } from '../../control-plane/run/change-s
 
 async function seedRunning(db: Db, details: Partial<NewDetails> = {}): Promise<string> {
   const { id } = await seedRun(db, await seedAgent(db, await seedWorkspace(db)), {}, details)
-  await offerRuns(db, { runIds: [id], device: idFrom('dvc_a'), expiresAt: at })
+  await offerRuns(db, { runIds: [id], device: idFrom('dvc_a'), at, expiresAt: at })
   await claimRun(db, { runId: id, fence: 1, device: idFrom('dvc_a'), at })
   return id
 }

@@ -29,7 +29,7 @@ import { endRun } from '../kit/end-run.ts'
 
 const device = idFrom<DeviceRef>('dvc_a')
 const offer = async (db: Db, runId: RunId) =>
-  (await offerRuns(db, { runIds: [runId], device, expiresAt: at + 10 })).length === 1
+  (await offerRuns(db, { runIds: [runId], device, at, expiresAt: at + 10 })).length === 1
 const claim = (db: Db, runId: string, fence = 1) =>
   claimRun(db, { runId: idFrom(runId), fence, device, at: at + 5 }).then((run) => run !== null)
 const completed = { exitReason: 'completed', errorMessage: null, at: at + 9 } as const

@@ -52,6 +52,7 @@ import { wallsAndVolumes } from './053-walls-and-volumes.ts'
 import { cloudAndBilling } from './054-cloud-and-billing.ts'
 import { secretsInSandboxes } from './055-secrets-in-sandboxes.ts'
 import { warmSandboxes } from './056-warm-sandboxes.ts'
+import { runSpans } from './057-run-spans.ts'
 
 /** The migrations in the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -108,4 +109,5 @@ export const migrations: readonly Migration[] = [
   cloudAndBilling,
   secretsInSandboxes,
   warmSandboxes,
+  runSpans,
 ]

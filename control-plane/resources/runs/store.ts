@@ -1,6 +1,7 @@
 import type { AgentRef, ConversationId, RunId, TaskId, WorkflowRunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { usageData } from '../../../shared/runs/events.ts'
+import { runSpans } from '../../../shared/runs/spans.ts'
 import { runStatuses } from '../../../shared/runs/exit-reasons.ts'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import {
@@ -62,6 +63,8 @@ export const runs = table(
     fence: int,
     leaseState: z.enum(['none', 'offered', 'claimed']),
     device: deviceRef.nullable(),
+    /** The last offer to a device; null: it was never offered, or waits again. */
+    offeredAt: nullableTime,
     offerExpiresAt: nullableTime,
     /**
      * The place (ms UTC) among the runs that wait, where it goes on with the work of a run that was first; null: `createdAt` is the place.
@@ -103,6 +106,8 @@ export const runs = table(
     harnessStartedAt: nullableTime,
     /** The version of the harness's program, once the run has ended; null: its device did not say. */
     harnessVersion: nullableText,
+    /** How long its steps took on its device; null: it has not ended there, or nobody said. */
+    spans: nullableJson(runSpans),
     createdAt: time,
     startedAt: nullableTime,
     endedAt: nullableTime,

@@ -9,6 +9,7 @@ import { placeAll, placeRun } from '../placement/placement.ts'
 import { findWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { offerRuns } from '../change-store.ts'
+import type { Offer } from '../life.ts'
 import { takeFallback } from './fallback.ts'
 import { findRun } from '../../resources/runs/store.ts'
 import { leftOutOf } from '../../resources/skills/offered.ts'
@@ -48,11 +49,12 @@ export function placeNew(
   run: RunFacts,
   { facts, refusalOf }: Room,
   { world, offerMs, isLinked }: Offering,
-): { placement: Placement; offer: { device: DeviceRef; expiresAt: number } | null } {
+): { placement: Placement; offer: Offer | null } {
   const placement = placeRun(run, facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
   const isOffered = placement.kind === 'device' && refusalOf(placeOfRun(run)) === null && isLinked(placement.publicId)
-  return { placement, offer: isOffered ? { device: placement.publicId, expiresAt: world.now() + offerMs } : null }
+  const at = world.now()
+  return { placement, offer: isOffered ? { device: placement.publicId, at, expiresAt: at + offerMs } : null }
 }
 
 /** Offers those of the runs that wait and that a linked device may take now. Ends those that may not start now. */
@@ -72,10 +74,10 @@ export async function offerQueued(
     else await cancelWaiting(tx, run.id, { exitReason, reason: null, world, leaseMs })
   }
   const placed = placeAll(waiting, facts).placed.filter(({ publicId }) => isLinked(publicId))
-  const expiresAt = world.now() + offerMs
+  const at = world.now()
   const fences = new Map<RunId, number>()
   for (const [device, runs] of Map.groupBy(placed, ({ publicId }) => publicId)) {
-    const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, expiresAt })
+    const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, at, expiresAt: at + offerMs })
     for (const { runId, fence } of offers) fences.set(runId, fence)
   }
   for (const { run, onFallback } of placed) if (onFallback && fences.has(run.id)) await takeFallback(tx, run.id)

@@ -1,4 +1,4 @@
-import type { DeviceRef, RunId } from '../../../shared/lib/ids.ts'
+import type { RunId } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { mcpServersFor } from '../../../shared/runs/run-mcp-servers.ts'
 import type { Tx } from '../../db/open.ts'
@@ -8,6 +8,7 @@ import { placeNew, specFor } from '../offers/offer.ts'
 import { setTold } from '../../resources/platform-changes/store.ts'
 import { findRun } from '../../resources/runs/store.ts'
 import { changeRun, insertRun, type NewRun } from '../change-store.ts'
+import type { Offer } from '../life.ts'
 import type { Admission } from './admission.ts'
 import { draftRun, type RunDraft, type RunVariant } from './draft.ts'
 import { manifestOf } from './build-spec.ts'
@@ -73,11 +74,7 @@ async function store(
   tx: Tx,
   { wake, mcpServers, task, environment, folder, repo, at }: ResolvedWake,
   { runId, instructions, parent, secretNames }: RunDraft,
-  {
-    variant,
-    other,
-    offer,
-  }: { variant: RunVariant; other: RunVariant | null; offer: { device: DeviceRef; expiresAt: number } | null },
+  { variant, other, offer }: { variant: RunVariant; other: RunVariant | null; offer: Offer | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
   const { spec, variablesLeftOut } = variant

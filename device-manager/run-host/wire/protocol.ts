@@ -53,6 +53,8 @@ export const hostRequest = z.discriminatedUnion('type', [
     /** Checked whole by the daemon, which started this host, when it came with the offer. */
     spec: z.custom<RunSpec>((spec) => runSpec.shape.runId.safeParse((spec as Partial<RunSpec> | null)?.runId).success),
     fence: z.number().int().positive(),
+    /** How long ago the device was given the offer; left out: just now. */
+    offeredAgoMs: z.number().nonnegative().optional(),
     /** Skills of the workspace and files of plugins: the folder in which they are kept, and skills that could not be brought there. Left out: the spec has none. */
     skills: z
       .object({

@@ -13,7 +13,7 @@ import { endHung, reachHost } from './reach.ts'
 
 export interface RunHostsOptions {
   log: Log
-  world: Pick<World, 'monotonic' | 'sleep'>
+  world: Pick<World, 'monotonic' | 'now' | 'sleep'>
   pool: HostPool
   surroundings: HarnessSurroundings
   find(runId: RunId): RunState | null
@@ -324,6 +324,7 @@ export class RunHosts {
       type: 'assign',
       spec,
       fence,
+      offeredAgoMs: Math.max(0, options.world.now() - state.acceptedAt),
       ...(skills !== undefined && { skills }),
       env,
       homeDir: surroundings.homeDir,

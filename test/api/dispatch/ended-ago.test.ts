@@ -47,6 +47,25 @@ test('is now where the device does not say', async () => {
   expect(server.world.now() - endedMs).toBeLessThan(10_000)
 })
 
+test('is told with the steps of the run, of which a device may say what it likes', async () => {
+  for (const endedAgoMs of [5_000, Number.MAX_SAFE_INTEGER]) {
+    const runId = await server.startRun((await server.createAgent()).id)
+    const run = await device.take()
+    await run.events({ kind: 'ended', data: { exitReason: 'completed', exitCode: 0, signal: null } })
+    const ending = run.ending('completed')
+    if (ending.type !== 'run.ended') throw new Error('this is no ending')
+    const spans = { launched: 12.5, ended: 40, reported: 41 }
+    device.send({ ...ending, report: { ...ending.report, spans }, endedAgoMs })
+    await device.next('run.closed')
+    const { timings } = await server.ok(`/runs/${runId}`)
+    expect(timings.launchedMs).toBe(timings.offeredMs + 12.5)
+    expect(timings.endedMs).toBe(timings.offeredMs + 40)
+    expect(timings.reportedMs).toBeGreaterThanOrEqual(timings.offeredMs + 5_041)
+    expect(timings.storedMs).toBeGreaterThanOrEqual(timings.claimedMs)
+    expect(timings.wallMs).toBeNull()
+  }
+})
+
 test('is never before it started, nor in the future, whatever the device says', async () => {
   for (const endedAgoMs of [10 * minute, Number.MAX_SAFE_INTEGER]) {
     const { startedMs, endedMs } = await endedAfter(minute, { endedAgoMs })

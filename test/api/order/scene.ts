@@ -75,7 +75,12 @@ export async function makeScene(server: TestServer): Promise<Scene> {
   )
   const { root } = server.database
   for (const runId of [ids.running, ids.offered])
-    await offerRuns(root, { runIds: [idFrom(runId)], device: noDevice, expiresAt: server.world.now() + 3_600_000 })
+    await offerRuns(root, {
+      runIds: [idFrom(runId)],
+      device: noDevice,
+      at: server.world.now(),
+      expiresAt: server.world.now() + 3_600_000,
+    })
   await claimRun(root, { runId: idFrom(ids.running), fence: 1, device: noDevice, at: server.world.now() })
   const asked = await ask(server, {
     method: 'DELETE',

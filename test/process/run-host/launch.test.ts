@@ -17,6 +17,7 @@ import { Connections } from '../../../device-manager/run-host/mcp-proxy/connecti
 import { launchHarness, layOut, type StartRequest } from '../../../device-manager/run-host/launch/launch.ts'
 import { prepare, type Assignment, type Prepared } from '../../../device-manager/run-host/preparation.ts'
 import { SkillsAhead } from '../../../device-manager/run-host/launch/skills-ahead.ts'
+import { Timeline } from '../../../device-manager/run-host/timeline.ts'
 import { StandingWall } from '../../../device-manager/run-host/standing-wall.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { runSpecFixture } from '../../kit/run-spec.ts'
@@ -62,6 +63,7 @@ async function prepared(folder: string, path: string): Promise<Prepared> {
     log: () => {},
     wall: new StandingWall(join(folder, 'own'), realWorld, null),
     connections: new Connections({ world: realWorld, ask: () => {} }),
+    timeline: new Timeline(realWorld),
     ahead: new SkillsAhead(join(folder, 'own'), realWorld),
   })
 }

@@ -20,6 +20,7 @@ import { isAsking } from '../../approvals/rules.ts'
 import { livenessOf } from '../../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
 import { type RunRow } from '../store.ts'
+import { timingsOf } from '../timings.ts'
 import { listWorkflowSteps } from './workflow-step.ts'
 
 // Shows runs to clients. Everything a page of runs needs beside its rows is loaded once for all of them.
@@ -189,6 +190,7 @@ function detailOf(run: RunRow, sandbox: SandboxRow | null) {
           },
     toolCallCount: run.toolCallCount,
     terminalAt: toTimestamp(run.endedAt),
+    timings: timingsOf(run),
   }
 }
 
