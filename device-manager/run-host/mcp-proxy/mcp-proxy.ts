@@ -4,11 +4,18 @@ import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream'
 import { asksForMore, headersBack, headersOn, moreIsAsked } from '../../../shared/lib/mcp-headers.ts'
 import type { Redactor } from '../../../shared/lib/redact.ts'
+import {
+  headAsksForSkills,
+  noMessage,
+  noSkills,
+  scannedForSkills,
+  whyReadOtherwise,
+} from '../../../shared/runs/server-skills.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
 import { beginOf, redactedWhole, redacting } from './answer.ts'
 import { ProxyError, type Credential } from './credential.ts'
 import { endpointRewriter } from './endpoint-event.ts'
-import { asksForList, asksForSkills, mayRepeat, messageIn, type ProxiedMessage } from './message.ts'
+import { asksForList, mayRepeat, messageIn, type ProxiedMessage } from './message.ts'
 import { mostListBytes, skillEntryFilter, withoutSkillEntries } from './skill-entries.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -115,7 +122,7 @@ export class McpProxy {
       if (this.#open > proxyLimits.openRequests) throw new ProxyError('too many requests are open', 503)
       const body = await this.#bodyOf(request, (bytes) => (held += bytes))
       asked = { request, url, body, message: messageIn(body) }
-      if (!target.trustsSkills && asksForSkills(asked.message))
+      if (!target.trustsSkills && asksForSkills(asked))
         return answerError(response, asked, { code: -32601, message: noSkills })
       await this.#passOn(target, asked, response)
     } catch (error) {
@@ -245,8 +252,16 @@ export class McpProxy {
   }
 }
 
-const noSkills =
-  'svc gives no skills of this MCP server to agents: those of the workspace are set with `svc skill`, and an admin may trust the server (`svc mcp update --trust-skills true`).'
+/** Throws ProxyError where a server could read more in the message than svc does. */
+function asksForSkills({ request: { headers }, body }: Asked): boolean {
+  if (headAsksForSkills(headers)) return true
+  if (body === null) return false
+  const why = whyReadOtherwise(headers)
+  if (why !== null) throw new ProxyError(why, 415)
+  const verdict = scannedForSkills(body)
+  if (verdict === 'broken') throw new ProxyError(noMessage, 400)
+  return verdict === 'found'
+}
 
 /**
  * Answers a request with an error of JSON-RPC, which every client shows; at a status of failure some would send a call of a tool again.

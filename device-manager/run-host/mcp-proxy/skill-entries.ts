@@ -1,6 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { Transform } from 'node:stream'
 import { parseJsonText } from '../../../shared/lib/lines.ts'
+import { isSkillAddress } from '../../../shared/runs/server-skills.ts'
 import { ProxyError } from './credential.ts'
 
 // Entries of lists that name skills of a server are taken out, where the server is not trusted for skills: to read one is refused, so
@@ -8,8 +9,6 @@ import { ProxyError } from './credential.ts'
 
 /** A list is held until it is whole, and so is an event of a stream. */
 export const mostListBytes = 4 * 1024 * 1024
-
-export const isSkillAddress = (uri: unknown): boolean => typeof uri === 'string' && /^\s*skill:/i.test(uri)
 
 /** Returns the bytes of an answer in JSON without the entries of skills; as they came where there are none. */
 export function withoutSkillEntries(bytes: Buffer): Buffer {

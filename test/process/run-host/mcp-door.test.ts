@@ -227,6 +227,20 @@ describe('who does not pass', () => {
     }
     expect(server.calls).toEqual([])
   })
+
+  test.each([
+    ['by a method that comes twice', '{"id":7,"method":"skills/list","method":"ping"}', {}, 200, -32601],
+    ['by an address in escapes', String.raw`{"id":7,"params":{"\u0055RI":"\u0053KILL:a"}}`, {}, 200, -32601],
+    ['by a header', call('ping'), { 'mcp-method': 'skills/list' }, 200, -32601],
+    ['in what is no JSON', "{method:'skills/list'}", {}, 400, -32000],
+    ['in what is packed', call('ping'), { 'content-encoding': 'gzip' }, 200, -32000],
+    ['in another type', call('ping'), { 'content-type': 'text/plain' }, 200, -32000],
+  ])('skills, asked for %s', async (_, body, headers, status, code) => {
+    const { address } = await opened()
+    const answer = await ask(address, { body, headers })
+    expect([answer.status, errorOf(answer.body).error.code]).toEqual([status, code])
+    expect(server.calls).toEqual([])
+  })
 })
 
 describe('skills that a server offers', () => {
