@@ -1,5 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { pipeline, type Transform } from 'node:stream'
+import { pipeline, type Readable, type Transform } from 'node:stream'
 import type { World } from '../../../shared/lib/world.ts'
 import type { NetworkDecision } from '../../../shared/runs/network.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
@@ -43,6 +43,8 @@ export interface Forwarded {
   instead?: (answer: IncomingMessage) => Promise<NetworkDecision | null>
   /** Streams that end the body where it holds what must not come in, or take that out. */
   guards: readonly Transform[]
+  /** The same for the body of the request, which ends with their error. */
+  sentGuards?: readonly Transform[]
   /** Ends the request at any time. */
   signal?: AbortSignal
   /** Answers with a sentence. */
@@ -57,7 +59,7 @@ export class ForwardRefusal extends Error {
 /** Resolves when the answer has ended, with what became of it. */
 export async function forward(
   { request, response }: BrokerRequest,
-  { url, headers, hasBody, whom, instead, headOf, guards, signal, end }: Forwarded,
+  { url, headers, hasBody, whom, instead, headOf, guards, sentGuards = [], signal, end }: Forwarded,
   { world, outbound, log, limits }: ForwardOptions,
 ): Promise<NetworkDecision> {
   const ending = new AbortController()
@@ -72,8 +74,9 @@ export async function forward(
   if (signal?.aborted === true) leave()
   signal?.addEventListener('abort', leave, { once: true })
   const { method = 'GET' } = request
-  const body = hasBody ? request.pipe(new Counted(limits.sentBytes)) : null
-  body?.once('error', (error) => ending.abort(error))
+  const parts = hasBody ? [new Counted(limits.sentBytes), ...sentGuards] : []
+  for (const part of parts) part.once('error', (error) => ending.abort(error))
+  const body = parts.length === 0 ? null : parts.reduce<Readable>((from, part) => from.pipe(part), request)
   const length = request.headers['content-length']
   try {
     const sent = { ...headers, ...(body && length !== undefined && { 'content-length': length }) }
@@ -113,7 +116,7 @@ export async function forward(
     cancel()
     onConnected()
     signal?.removeEventListener('abort', leave)
-    body?.destroy()
+    for (const part of parts) part.destroy()
   }
 }
 

@@ -2,12 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { asksForMore, headersBack, headersOn, moreIsAsked } from '../../../shared/lib/mcp-headers.ts'
 import { brokerRefusal, mcpPath } from '../../../shared/runs/brokered.ts'
 import type { NetworkDecision } from '../../../shared/runs/network.ts'
+import { headAsksForSkills, noSkills, whyReadOtherwise } from '../../../shared/runs/server-skills.ts'
 import { endpointRewriter } from './endpoint-event.ts'
 import { forward, isPacked, type BrokerRequest, type ForwardLimits, type ForwardOptions } from './forward.ts'
 import { McpMemory, type ServerMemory } from './mcp-memory.ts'
 import type { Permit } from './permits.ts'
 import { RedactingGuard } from './redacting-guard.ts'
 import { ServerUnusable, type SentToServer, type ServerPermit } from './server-access.ts'
+import { SkillGuard } from './skill-guard.ts'
 
 export interface McpLimits extends ForwardLimits {
   /** The requests that a sandbox may have open at once. A server has a stream that stays open beside its calls. */
@@ -61,6 +63,11 @@ export class McpRequests {
     }
     if (!['GET', 'POST', 'DELETE'].includes(method)) return refused(405, 'it is asked by GET, POST and DELETE')
     if (Number(headers['content-length'] ?? 0) > limits.sentBytes) return refused(413, 'the message is too large')
+    if (!server.trustsSkills) {
+      if (headAsksForSkills(headers)) return refused(403, noSkills)
+      const why = method === 'POST' ? whyReadOtherwise(headers) : null
+      if (why !== null) return refused(415, why)
+    }
     if (this.open >= limits.open) return refused(429, 'too many requests are open')
     const known = this.memory.of(server.name)
     const leaving = new AbortController()
@@ -121,6 +128,7 @@ export class McpRequests {
           return known.redactor.redactText(text) === text ? head : 'it told its credential in the head of its answer'
         },
         guards: [...rewriting, guard],
+        sentGuards: server.trustsSkills ? [] : [new SkillGuard()],
         signal,
         end,
       },

@@ -24,6 +24,8 @@ export interface ServerPermit {
   host: string | null
   isSse: boolean
   hasConnection: boolean
+  /** An admin lets agents have its skills. */
+  trustsSkills: boolean
   /**
    * Resolves with what the server is sent now. `refused`: the version of the credential that it did not take. Fails with ServerUnusable.
    */
@@ -76,6 +78,7 @@ function permitOf(deps: RenewalDependencies, of: Of): ServerPermit {
     host: placeOfServer(server) === null ? null : hostOf(new URL(server.url)),
     isSse: server.type === 'sse',
     hasConnection: server.connectionId !== undefined,
+    trustsSkills: server.trustSkills === true,
     sent: (refused = null) => sentOnce(refused),
     async whyNot() {
       const why = await whyNot(deps, of)

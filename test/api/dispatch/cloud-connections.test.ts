@@ -319,6 +319,16 @@ describe('an MCP server in the cloud', () => {
     expect(refused).toContain('SERVER_KEY')
   })
 
+  test('is asked for its skills where an admin trusts it for them alone', async () => {
+    const agentId = await agentOf()
+    await addServer({ name: 'trusted', url: `${service.url}/trusted`, agentId, trustSkills: true })
+    await addServer({ name: 'other', url: `${service.url}/other`, agentId })
+    const { say } = await runOf(idFrom(agentId))
+    const askFor = (name: string) => say(post(`/mcp/${name}`, '{"jsonrpc":"2.0","id":1,"method":"skills/list"}'))
+    expect([statusOf(await askFor('trusted')), statusOf(await askFor('other'))]).toEqual([200, 403])
+    expect(seen.map(({ path }) => path)).toEqual(['/trusted'])
+  })
+
   test.each([
     ['whose host a variable names', 'https://${SERVER_KEY}.example.com/', {}, 'is written out, without variables'],
     [

@@ -39,6 +39,7 @@ export async function startMcp(
     host: '127.0.0.1',
     isSse: false,
     hasConnection: true,
+    trustsSkills: false,
     async sent(refused = null) {
       given.asked.push(refused)
       if (given.why !== null) throw new ServerUnusable(given.why)
