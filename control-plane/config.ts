@@ -234,6 +234,21 @@ function githubOf(value: Settings): GithubSettings {
   return { apiUrl, auth, webhookSecret: value.SVC_GITHUB_WEBHOOK_SECRET ?? null }
 }
 
+/** The settings that handlers go by. */
+export const settingsOfHandlers = ({
+  heartbeatMs,
+  leaseMs,
+  secretProviders,
+  gateMs,
+  dispatchMs,
+  runnerLostMs,
+}: Pick<ServerConfig, 'heartbeatMs' | 'leaseMs' | 'secretProviders' | 'gateMs' | 'dispatchMs' | 'runnerLostMs'>) => ({
+  heartbeatMs,
+  leaseMs,
+  secretProviders,
+  waits: { gateMs, dispatchMs, runnerLostMs },
+})
+
 function isInTheClear(endpoint: string): boolean {
   const url = new URL(endpoint)
   return url.protocol === 'http:' && !isOnThisMachine(url)

@@ -42,6 +42,7 @@ import { repoHandlers } from './resources/repos/handlers/repos.ts'
 import { runEventHandlers } from './resources/runs/handlers/event.ts'
 import { runHandlers } from './resources/runs/handlers/runs.ts'
 import { runRecordHandlers } from './resources/runs/handlers/record.ts'
+import { runWhyHandlers } from './resources/runs/handlers/why.ts'
 import { unassignTasks } from './resources/tasks/steps/assign.ts'
 import { taskHandlers } from './resources/tasks/handlers/tasks.ts'
 import { taskHistoryHandlers } from './resources/tasks/handlers/history.ts'
@@ -67,6 +68,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...runHandlers(deps),
     ...runEventHandlers(deps),
     ...runRecordHandlers(deps),
+    ...runWhyHandlers(deps),
     ...deviceHandlers(deps),
     ...deviceAdminHandlers(),
     ...deviceInternalHandlers(deps),

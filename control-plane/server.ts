@@ -8,7 +8,7 @@ import { claimNowOrLater } from './blobs/claimed-place.ts'
 import { openBlobPlace } from './blobs/location.ts'
 import type { UsedPlace } from './blobs/place.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
-import type { ServerConfig } from './config.ts'
+import { settingsOfHandlers, type ServerConfig } from './config.ts'
 import { CostlyPool } from './costly/pool.ts'
 import type { PoolLimits } from './process/worker-pool.ts'
 import { silentMsOf, type Database } from './db/open.ts'
@@ -317,14 +317,12 @@ export class ControlPlane {
       costly: this.costly,
       engine: this.engine,
       workflowCatalog: this.workflowCatalog,
-      heartbeatMs: config.heartbeatMs,
-      leaseMs: config.leaseMs,
+      ...settingsOfHandlers(config),
       cloud: this.cloud.setup,
       catalog: this.catalog,
       wakeContext: this.wakeContext,
       github: this.github.client,
       isGithubInstalled: this.github.isInstalled,
-      secretProviders: config.secretProviders,
       blobs: this.blobs,
       meaning: this.embeddings.meaning,
       fileUrls,

@@ -15,6 +15,7 @@ import type { WakeContext } from '../run/wakes/wake.ts'
 import type { RepoSources } from '../repo-source/repo-sources.ts'
 import type { Renewals } from './connections/renewal.ts'
 import type { FileUrls } from './files/signature.ts'
+import type { RunWaits } from './runs/why.ts'
 import type { SandboxRow } from './sandboxes/store.ts'
 import type { WorkflowCatalog } from '../workflows/catalog/catalog.ts'
 import type { EnginePool } from '../workflows/engine/pool.ts'
@@ -44,6 +45,8 @@ export interface ResourceDependencies {
   workflowCatalog: Pick<WorkflowCatalog, 'list'>
   heartbeatMs: number
   leaseMs: number
+  /** The times that a run waits at most. */
+  waits: RunWaits
   /** The setup that takes runs of the cloud; null: they are off. */
   cloud: CloudSetup | null
   catalog: ModelCatalog

@@ -27,6 +27,7 @@ import { questionRoutes } from './questions.ts'
 import type { AnyRoute } from './route.ts'
 import { runEventRoutes } from './run-events.ts'
 import { runRecordRoutes } from './run-records.ts'
+import { runWhyRoutes } from './run-why.ts'
 import { runRoutes } from './runs.ts'
 import { skillRepoRoutes } from './skill-repos.ts'
 import { skillShareRoutes } from './skill-shares.ts'
@@ -53,6 +54,7 @@ export const groups = {
   runs: runRoutes,
   runEvents: runEventRoutes,
   runRecords: runRecordRoutes,
+  runWhy: runWhyRoutes,
   devices: deviceRoutes,
   folders: folderRoutes,
   workspaces: workspaceRoutes,

@@ -41,7 +41,12 @@ async function sceneOf(): Promise<Scene> {
     person,
     agentId,
     start: (body = {}) => server.ok(`/agents/${agentId}/runs`, { body, token }),
-    gateOf: async (runId) => (await server.ok(`/runs/${runId}`, { token })).gateReason,
+    gateOf: async (runId) => {
+      const { gateReason, gateDescription } = await server.ok(`/runs/${runId}`, { token })
+      const why = await server.ok(`/runs/${runId}/why`, { token })
+      expect(why).toMatchObject({ state: 'waits', reason: gateReason, because: gateDescription })
+      return gateReason
+    },
     connect: () => FakeDevice.connect(server, { token }),
   }
 }

@@ -25,6 +25,7 @@ import { questionFacts } from './questions.ts'
 import { repoFacts } from './repos.ts'
 import { runEventFacts } from './run-events.ts'
 import { runRecordFacts } from './run-records.ts'
+import { runWhyFacts } from './run-why.ts'
 import { runFacts } from './runs.ts'
 import { sandboxFacts } from './sandboxes.ts'
 import { secretFacts } from './secrets.ts'
@@ -54,6 +55,7 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   runs: runFacts,
   runEvents: runEventFacts,
   runRecords: runRecordFacts,
+  runWhy: runWhyFacts,
   devices: deviceFacts,
   folders: folderFacts,
   workspaces: workspaceFacts,

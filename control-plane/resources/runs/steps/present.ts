@@ -21,6 +21,7 @@ import { livenessOf } from '../../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
 import { type RunRow } from '../store.ts'
 import { timingsOf } from '../timings.ts'
+import type { WhyFacts } from '../why.ts'
 import { listWorkflowSteps } from './workflow-step.ts'
 
 // Shows runs to clients. Everything a page of runs needs beside its rows is loaded once for all of them.
@@ -51,6 +52,23 @@ export async function presentRunDetail(
   const around = await load(db, [run], { ...moment, ...(agent && { agents: [agent] }) })
   const sandbox = await placeOf(run).findContainer(db, run.id)
   return { ...presentRun(run, around), ...detailOf(run, sandbox) }
+}
+
+/** What a person asks of a run that waits or that went wrong, as it is now. */
+export async function loadWhyFacts(
+  db: Db,
+  run: RunRow,
+  { agent, ...moment }: Moment & { agent: AgentIdentity | null },
+): Promise<Omit<WhyFacts, 'waits'>> {
+  const around = await load(db, [run], { ...moment, ...(agent && { agents: [agent] }) })
+  const sandbox = await placeOf(run).findContainer(db, run.id)
+  return {
+    run,
+    shown: { ...presentRun(run, around), ...detailOf(run, sandbox) },
+    gate: gateOf(run, around),
+    holds: around.holds.get(run.id) ?? [],
+    deviceHeardAt: around.devices.get(executedOn(run) ?? '')?.lastHeartbeatAt ?? null,
+  }
 }
 
 const placeOf = (run: RunRow) => placeOfEnvironment(run.environmentType)
