@@ -13,16 +13,21 @@ export const noSkills =
 export const noMessage =
   'the body is no message that svc can look through. It is one JSON text in UTF-8: an object, or a list of objects'
 
+const visible = /^[!-~]*$/
+
 /** Returns a text as the most lenient reader has it: blank and invisible characters left out, `%xx` decoded, in one case. */
-const plain = (text: string): string =>
-  folded(
+function plain(text: string): string {
+  // Most are, and a message may have millions.
+  if (visible.test(text) && !text.includes('%')) return text.toLowerCase()
+  return folded(
     text
       .replaceAll(/%([0-9a-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
       .replaceAll(/[\p{C}\p{Z}]/gu, ''),
   )
+}
 
 /** Some letters have another one as their capital (`ſ` has `S`), and are the same to readers that ignore the case. */
-const folded = (text: string): string => text.toUpperCase().toLowerCase()
+const folded = (text: string): string => (visible.test(text) ? text.toLowerCase() : text.toUpperCase().toLowerCase())
 
 const scheme = 'skill:'
 
@@ -75,7 +80,7 @@ const rule: JsonRule = {
   member(at, key) {
     if (at === place.method) return place.method
     // Texts of C end at a zero.
-    const name = folded(key.split('\0', 1)[0]!)
+    const name = folded(key.includes('\0') ? key.slice(0, key.indexOf('\0')) : key)
     if (at === place.message) return name === 'method' ? place.method : name === 'params' ? place.params : place.nothing
     // What is given to a tool or a prompt is its own affair.
     if (key === 'arguments') return place.nothing

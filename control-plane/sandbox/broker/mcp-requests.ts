@@ -9,7 +9,7 @@ import { McpMemory, type ServerMemory } from './mcp-memory.ts'
 import type { Permit } from './permits.ts'
 import { RedactingGuard } from './redacting-guard.ts'
 import { ServerUnusable, type SentToServer, type ServerPermit } from './server-access.ts'
-import { SkillGuard } from './skill-guard.ts'
+import { ScanTurns, SkillGuard } from './skill-guard.ts'
 
 export interface McpLimits extends ForwardLimits {
   /** The requests that a sandbox may have open at once. A server has a stream that stays open beside its calls. */
@@ -46,6 +46,7 @@ export const serverIn = (target = ''): string | null => ways.exec(target)?.[1] ?
 export class McpRequests {
   private readonly options: McpRequestsOptions
   private readonly memory = new McpMemory()
+  private readonly turns = new ScanTurns()
   private open = 0
   private stopWatching: (() => void) | null = null
 
@@ -128,7 +129,7 @@ export class McpRequests {
           return known.redactor.redactText(text) === text ? head : 'it told its credential in the head of its answer'
         },
         guards: [...rewriting, guard],
-        sentGuards: server.trustsSkills ? [] : [new SkillGuard()],
+        sentGuards: server.trustsSkills ? [] : [new SkillGuard(this.turns)],
         signal,
         end,
       },

@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { ScanTurns, SkillGuard } from '../../../control-plane/sandbox/broker/skill-guard.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { get, post, statusOf, textOf } from './broker-kit.ts'
 import { call, isRefusal, mcpServer, say, startListener, startMcp } from './mcp-kit.ts'
@@ -209,4 +211,23 @@ describe('a message that comes bit by bit', () => {
     await waitFor(() => got.left === 1, 'the end of the request at the server')
     expect(got).toEqual({ bytes: '{"id":1', whole: 0, left: 1 })
   })
+})
+
+test('of messages that come at once a piece is looked at in each turn of the event loop', async () => {
+  const turns = new ScanTurns()
+  const count = 20
+  const begin = '{"a":"'
+  const piece = 'x'.repeat(1_000)
+  const passed = { bytes: 0, inOneTurn: 0 }
+  for (let message = 0; message < count; message++) {
+    const guard = new SkillGuard(turns)
+    guard.on('data', (chunk: Buffer) => (passed.bytes += chunk.length))
+    for (const part of [begin, piece, piece]) guard.write(part)
+  }
+  // Of each, the last byte is held.
+  for (let before = 0; before < count * (begin.length - 1 + 2 * piece.length); before = passed.bytes) {
+    await setImmediate()
+    passed.inOneTurn = Math.max(passed.inOneTurn, passed.bytes - before)
+  }
+  expect(passed.inOneTurn).toBe(piece.length)
 })
