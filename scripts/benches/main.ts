@@ -34,6 +34,7 @@ import { sandbox } from './sandbox.ts'
 import { sandboxClone } from './sandbox-clone.ts'
 import { search } from './search.ts'
 import { skills } from './skills.ts'
+import { ten } from './ten.ts'
 import { wake } from './wake.ts'
 import { wall } from './wall.ts'
 import { wikiHostile } from './wiki-hostile.ts'
@@ -47,6 +48,7 @@ import { workflows } from './workflows.ts'
  */
 const benches: readonly Bench[] = [
   wake,
+  ten,
   skills,
   wall,
   dispatch,

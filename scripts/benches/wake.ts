@@ -195,8 +195,8 @@ function makeRepository(path: string): string {
 
 export interface Pipe {
   command: [string, ...string[]]
-  /** `performance.now()` when the next byte came. */
-  next(): Promise<number>
+  /** `performance.now()` when the next byte came, or the last of so many. */
+  next(count?: number): Promise<number>
   close(): void
 }
 
@@ -206,10 +206,17 @@ export function openPipe(path: string): Pipe {
   const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
   const socket = new Socket({ fd, readable: true, writable: false })
   let arrived: (at: number) => void = () => {}
-  socket.on('data', () => arrived(performance.now()))
+  let left = 0
+  socket.on('data', (bytes: Buffer) => {
+    left -= bytes.length
+    if (left <= 0) arrived(performance.now())
+  })
   return {
     command: ['/bin/sh', '-c', 'echo >"$0"', path],
-    next: () => new Promise((resolve) => (arrived = resolve)),
+    next(count = 1) {
+      left = count
+      return new Promise((resolve) => (arrived = resolve))
+    },
     close() {
       socket.destroy()
       try {
