@@ -12,12 +12,14 @@ import { size } from './sizes.ts'
  * Bodies that cost most, sent to every route that takes one, many at once, while a monitor asks whether the server is
  * well. What is refused costs as well: it was read, parsed and checked before. A device that lies is among the callers.
  */
-const atOnce = 40
+const atOnce = size(40, 2)
 const askEveryMs = 20
 /** As many values as a server takes (`http/body.ts`), and as many bytes. */
-const values = 49_000
-const objectKeys = 4_900
-const bytes = 2 * 1024 * 1024 - 4_096
+const values = size(49_000, 4_900)
+const objectKeys = size(4_900, 490)
+const bytes = size(2 * 1024 * 1024, 64 * 1024) - 4_096
+/** The most bytes of the bodies that may be larger. */
+const mostBytes = size(72, 1) * 1024 * 1024
 const restMs = size(35_000, 500)
 const megabyte = 1024 * 1024
 
@@ -138,7 +140,8 @@ const unknownIds: Readonly<Record<string, string>> = {
 
 /** For each field of the body: many wrong values, many keys, one long text; and the same where no field is. Larger ones where they are taken. */
 function worstBodies(route: AnyRoute): Buffer[] {
-  if (route.streamed === null && route.bodyLimit > 2 * megabyte) return largestBodies(route.bodyLimit)
+  if (route.streamed === null && route.bodyLimit > 2 * megabyte)
+    return largestBodies(Math.min(mostBytes, route.bodyLimit))
   const names = [...Object.keys((route.body as { shape?: object }).shape ?? {}).slice(0, 12), 'other']
   const many = `[${Array<string>(values).fill('1').join(',')}]`
   const nested = `[${Array<string>(values / 10)
@@ -162,11 +165,11 @@ function largestBodies(most: number): Buffer[] {
 
 /** Calls of a tool of the largest size, for the same and for one that is not there. */
 function largestMessages(): Buffer[] {
-  const [skill] = largestBodies(24 * megabyte)
+  const [skill] = largestBodies(Math.min(mostBytes, 24 * megabyte))
   const args = { route: 'skills.create', arguments: JSON.parse(skill!.toString()) as object }
   const calls = [
     { name: 'call_route', arguments: args },
-    { name: 'none', arguments: { text: 'x'.repeat(72 * megabyte - 4_096) } },
+    { name: 'none', arguments: { text: 'x'.repeat(mostBytes - 4_096) } },
   ]
   return calls.map((params) => Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })))
 }

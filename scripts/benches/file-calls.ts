@@ -5,12 +5,15 @@ import { request, type Agent, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Context } from './context.ts'
+import { size } from './sizes.ts'
 
 // Uploads and downloads as a client makes them, which costs the client as little as can be.
 
-export const fileBytes = 50 * 1024 * 1024
+const fileMegabytes = size(50, 2)
+export const fileBytes = fileMegabytes * 1024 * 1024
+export const fileText = `${fileMegabytes} MB`
 
-/** A body of 50 MB with this name, in base64; nothing in it repeats. */
+/** A body of so many bytes with this name, in base64; nothing in it repeats. */
 export function uploadBody(name: string): Buffer {
   const bytes = Buffer.alloc(fileBytes)
   for (let at = 0; at < bytes.length; at += 4) bytes.writeUInt32LE(Math.imul(at + 1, 2_654_435_761) >>> 0, at)

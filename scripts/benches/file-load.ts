@@ -2,7 +2,7 @@ import { Agent } from 'node:http'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { delay } from '../../test/kit/programs.ts'
 import type { Context } from './context.ts'
-import { fileBytes, upload, uploadBody } from './file-calls.ts'
+import { fileBytes, fileText, upload, uploadBody } from './file-calls.ts'
 import { atMost, compare, type Result } from './measure.ts'
 import { lagResolutionMs, serverProbe } from './server-probe.ts'
 import { startServer } from './stack.ts'
@@ -50,7 +50,7 @@ export async function loadOfUploads(
     const { rounds } = context
     return [
       await compare({
-        name: `memory that ${atOnce} uploads of 50 MB at once add (${name})`,
+        name: `memory that ${atOnce} uploads of ${fileText} at once add (${name})`,
         unit: 'MiB',
         peerIs: 'allowed',
         target: atMost(1),

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { encodeCursor } from '../../shared/lib/cursor.ts'
 import { startS3 } from '../../test/kit/s3.ts'
 import type { Bench, Context } from './context.ts'
-import { download, fileBytes, startFilePeer, timed, upload, uploadBody } from './file-calls.ts'
+import { download, fileBytes, fileText, startFilePeer, timed, upload, uploadBody } from './file-calls.ts'
 import { loadOfUploads } from './file-load.ts'
 import { bornAt } from './many-runs.ts'
 import { atMost, compare, quantile, type Result } from './measure.ts'
@@ -13,6 +13,8 @@ import { startServer, type BenchServer } from './stack.ts'
 import { size } from './sizes.ts'
 
 const few = size(10_000, 100)
+/** The pages of a list that are asked for in a round. */
+const pages = size(500, 50)
 
 export const files: Bench = {
   name: 'files',
@@ -54,7 +56,7 @@ async function oneByOne(context: Context): Promise<Result[]> {
     const { rounds } = context
     return [
       await compare({
-        name: 'upload of 50 MB',
+        name: `upload of ${fileText}`,
         unit: 'ms',
         peerIs: 'a bare server that decodes, hashes, writes and syncs it',
         target: atMost(1.5),
@@ -63,7 +65,7 @@ async function oneByOne(context: Context): Promise<Result[]> {
         peer: () => several(uploadPeer),
       }),
       await compare({
-        name: 'download of 50 MB',
+        name: `download of ${fileText}`,
         unit: 'ms',
         peerIs: 'a bare stream of a file',
         target: atMost(1.3),
@@ -114,7 +116,7 @@ function middle(count: number): string {
 }
 
 async function p99(server: BenchServer, path: () => string): Promise<number[]> {
-  return [quantile(await pageLatencies(server, path, 500), 0.99)]
+  return [quantile(await pageLatencies(server, path, pages), 0.99)]
 }
 
 /** A server on SQLite with this many rows of files, whose bytes nobody asks for. */

@@ -3,9 +3,10 @@ import { delay } from '../../test/kit/programs.ts'
 import type { Bench } from './context.ts'
 import { atMost, compare, quantile } from './measure.ts'
 import { lagResolutionMs, serverProbe } from './server-probe.ts'
+import { size } from './sizes.ts'
 import { startServer } from './stack.ts'
 
-const pages = Object.entries(hostilePages)
+const pages = Object.entries(hostilePages).slice(0, size(Number.POSITIVE_INFINITY, 3))
 
 /** What pages that want to hold a server do to everybody else there. */
 export const wikiHostile: Bench = {

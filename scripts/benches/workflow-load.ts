@@ -18,7 +18,7 @@ export const workflowLoad: Bench = {
   },
 }
 
-const parkedAtOnce = size(1_000, 20)
+const parkedAtOnce = size(1_000, 10)
 /** Each takes half a minute. */
 const mostParkedRounds = 3
 const megabyte = 1024 * 1024
@@ -40,7 +40,7 @@ async function parked(context: Context, on: On): Promise<Result> {
     }
   }
   return compare({
-    name: `server with 1,000 parked workflow runs (${on.name})`,
+    name: `server with ${parkedAtOnce.toLocaleString('en')} parked workflow runs (${on.name})`,
     unit: 'MB',
     peerIs: 'without',
     target: atMost(1.1),

@@ -33,8 +33,8 @@ export const workflows: Bench = {
 }
 
 const journals = [
-  { length: 10, samples: 20, target: 3 },
-  { length: 1_000, samples: 6, target: 1.5 },
+  { length: 10, samples: size(20, 1), target: 3 },
+  { length: size(1_000, 50), samples: size(6, 1), target: 1.5 },
 ] as const
 
 async function steps(context: Context, { on, stack }: { on: On; stack: WorkflowStack }): Promise<Result[]> {
