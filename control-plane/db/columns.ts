@@ -22,6 +22,13 @@ function keptAs<T extends z.ZodType>(column: T, encode: (value: never) => unknow
   return column
 }
 
+/** The type of the column in a list of values that are given. */
+export function sqlTypeOf(column: z.ZodType): 'bigint' | 'text' {
+  const inner = column instanceof z.ZodNullable ? (column.unwrap() as z.ZodType) : column
+  const isNumber = column === nullableInt || column === nullableFlag || inner === flag || inner.def.type === 'number'
+  return isNumber ? 'bigint' : 'text'
+}
+
 export const flag = keptAs(
   z.union([z.number(), z.string(), z.boolean()]).transform((value) => Number(value) === 1),
   (value: boolean) => (value ? 1 : 0),

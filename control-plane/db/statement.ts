@@ -11,7 +11,9 @@ import { rowReader } from './columns.ts'
  *
  * `?` stands for a value, `in ?` for a list of them, `in [select ...]` for a list that is read first: with `in (select ...)`
  * PostgreSQL may look into it for every row of the table instead. What ends with `locked` keeps the rows that it reads as they are until
- * the transaction ends (see `lockRows`). Columns are named (see `columnsOf`): PostgreSQL refuses a prepared
+ * the transaction ends (see `lockRows`). `with given (id text, ...) as ?` begins a statement about many rows, each with values of its own:
+ * they are bound as one JSON list of objects. `TABLE.id is given` then finds the table's rows by their ids, and `is given and free` leaves out
+ * those that another transaction has locked. Columns are named (see `columnsOf`): PostgreSQL refuses a prepared
  * `select *` after a migration has added a column, which another replica may do while this one runs.
  */
 export interface Query<Row> {
@@ -142,6 +144,11 @@ export class Texts {
     return clientOf(db).change(this.of(sql), values)
   }
 
+  /** Returns the rows that a statement with `returning` changed. */
+  async changed(db: Db, sql: string, values: readonly Value[]): Promise<unknown[]> {
+    return (await clientOf(db).sendRows(this.of(sql), values)).answer
+  }
+
   async first(db: Db, sql: string, values: readonly Value[]): Promise<unknown> {
     return (await clientOf(db).readRows(this.of(sql), values))[0]
   }
@@ -157,10 +164,22 @@ function textOf(sql: string): StatementText {
   return {
     sqlite: sql
       .replace(locked, '')
+      .replace(
+        givenRows,
+        (_, columns: string) => `with given as materialized (select ${readFromJson(columns)} from json_each(?))`,
+      )
+      .replace(isGiven, '$1.id = given.id')
       .replaceAll(list, 'in (select value from json_each(?))')
       .replaceAll(readFirst, 'in ($1)'),
     postgres: sql
       .replace(locked, ' for no key update')
+      .replace(givenRows, 'with given as materialized (select * from json_to_recordset(?::json) as row ($1))')
+      // The list of ids has PostgreSQL take the index of the key: of the rows in a JSON text it knows not how many they are.
+      .replace(
+        isGiven,
+        (_, table: string, free?: string) =>
+          `${table}.id = given.id and ${table}.id = any(array(${free === undefined ? ids : `select id from ${table} where id = any(array(${ids})) for no key update skip locked`}))`,
+      )
       .replaceAll(readFirst, '= any(array($1))')
       .replaceAll(listOrValue, (found) => (found === '?' ? `$${++count}` : `= any($${++count})`)),
     name: `svc_${hash('sha1', sql)}`,
@@ -168,6 +187,11 @@ function textOf(sql: string): StatementText {
 }
 
 const locked = / locked$/
+const givenRows = /^with given \(([^)]*)\) as \?/
+const isGiven = /\b(\w+)\.id is given( and free)?/
+const ids = 'select id from given'
+/** The columns of a list such as `id text, fence bigint` out of a JSON object. */
+const readFromJson = (columns: string) => columns.replaceAll(/(\w+) \w+/g, "value ->> '$1' as $1")
 const list = /\bin \?/g
 const readFirst = /\bin \[([^\]]*)\]/g
 const listOrValue = /\bin \?|\?/g

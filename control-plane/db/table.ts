@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { fail } from '../../shared/api/errors.ts'
-import { encoderOf, rowReader } from './columns.ts'
+import { encoderOf, rowReader, sqlTypeOf } from './columns.ts'
 import { dialectOfDb } from './dialect.ts'
 import type { Db } from './handle.ts'
 import { command, commandAtEnd, query, returning, Texts, type Query, type Value } from './statement.ts'
@@ -20,6 +20,8 @@ interface Table<Shape extends Columns> {
   select(alias?: string): string
   /** The fields with their columns, for a query that is built: `{ workspaceId: 'tasks.workspace_id' }`. */
   fields(alias?: string): Record<string, string>
+  /** The types of columns by their names, as `with given` of a statement takes them. */
+  readonly types: ReadonlyMap<string, ReturnType<typeof sqlTypeOf>>
   /** A prepared query for whole rows: `rest` is what follows the table's name. */
   query(rest: string): Query<Row<Shape>>
   /** A prepared write that ends with `returning` the whole rows. */
@@ -159,6 +161,7 @@ export function table<Shape extends Columns>(
     named,
     select,
     fields,
+    types: new Map(names.map((field) => [columnOf.get(field)!, sqlTypeOf(shape[field]!)])),
     read,
     part: (row) => read(Object.fromEntries(names.map((field) => [field, (row as Record<string, unknown>)[field]]))),
     toColumns,

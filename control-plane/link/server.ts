@@ -142,6 +142,7 @@ export class LinkServer {
         handlers: {
           hello: (s, hello) => this.hello(s, hello).finally(known),
           message: (s, message) => this.message(s, message),
+          accepted: (s, message) => this.accepted(s, message),
           ended: (s, message) => this.ended(s, message),
           frame: (s, header, body) => this.frame(s, header, body),
           closed: (s) => this.closed(s),
@@ -210,7 +211,10 @@ export class LinkServer {
     return true
   }
 
-  private message(session: Session, message: Exclude<DeviceMessage, { type: 'run.ended' }>): Promise<void> | void {
+  private message(
+    session: Session,
+    message: Exclude<DeviceMessage, { type: 'run.ended' | 'run.accepted' }>,
+  ): Promise<void> | void {
     const link = this.bySession.get(session)
     if (!link || message.type === 'hello') return
     switch (message.type) {
@@ -225,10 +229,6 @@ export class LinkServer {
         return this.states.claimState(link, message.claimState)
       case 'readiness':
         return this.states.readiness(link, message)
-      case 'run.accepted': {
-        const offered = this.options.dispatcher.settled({ ...message, device: link.publicId })
-        return this.options.starter.claim(link, { ...message, isLone: offered?.taskId === null })
-      }
       case 'run.declined':
         return this.states.declined(link, message)
       case 'run.started':
@@ -244,6 +244,13 @@ export class LinkServer {
       case 'folder.result':
         return this.options.requests.answered(link.publicId, message.requestId, message.result)
     }
+  }
+
+  private async accepted(session: Session, message: DeviceMessage & { type: 'run.accepted' }): Promise<void> {
+    const link = this.bySession.get(session)
+    if (!link) return
+    const offered = this.options.dispatcher.settled({ ...message, device: link.publicId })
+    await this.options.starter.claim(link, { ...message, isLone: offered?.taskId === null })
   }
 
   private async ended(session: Session, message: DeviceMessage & { type: 'run.ended' }): Promise<void> {

@@ -21,7 +21,7 @@ import type { Log } from '../process/log.ts'
  *
  * Before hello at most 16 KiB are read, counted as they arrive, so a frame that claims to be large is never collected.
  * Messages are handled one after another in their order of arrival. The handler of a frame of events or of a run's end only queues it, so
- * a slow commit does not hold up the heartbeats behind it. Unprocessed bytes are bounded: beyond `heldBytes`, and while
+ * a slow commit does not hold up the heartbeats behind it; nor does that of a run that is accepted, as far as a device accepts some at once. Unprocessed bytes are bounded: beyond `heldBytes`, and while
  * the sender of a hello is looked up, nothing more is read. A peer that is silent for 45 s although pinged every 20 s is
  * given up: TCP alone would take a quarter of an hour to notice a cut wire.
  */
@@ -29,7 +29,12 @@ export interface SessionHandlers {
   /** Resolves with true when the device was welcomed; with false when the socket was closed instead. */
   hello(session: Session, hello: DeviceMessage & { type: 'hello' }): Promise<boolean>
   /** Returns nothing when all is done, which spares a heartbeat the promises. */
-  message(session: Session, message: Exclude<DeviceMessage, { type: 'run.ended' }>): Promise<void> | void
+  message(
+    session: Session,
+    message: Exclude<DeviceMessage, { type: 'run.ended' | 'run.accepted' }>,
+  ): Promise<void> | void
+  /** Resolves when the run is the device's, or is not: it becomes so together with what other devices accept. */
+  accepted(session: Session, message: DeviceMessage & { type: 'run.accepted' }): Promise<void>
   /** Resolves when the report is stored or given up: it is stored together with what comes later. */
   ended(session: Session, message: DeviceMessage & { type: 'run.ended' }): Promise<void>
   /** Resolves when the body is no longer needed. */
@@ -57,6 +62,8 @@ type State = 'waiting' | 'opening' | 'open' | 'closed'
 const maxBuffered = 32 * 1024 * 1024
 /** Unprocessed bytes of one device; more than its runs may have in flight. */
 const maxHeld = 64 * 1024 * 1024
+/** Beside so many frames, ends and accepted runs of a device the next accepted run holds up what comes after it. */
+const mostAccepted = 32
 /** A longer heartbeat is read each time. */
 const keptBeatBytes = 2_048
 /** Allowance for frame headers and for pings before hello. */
@@ -73,6 +80,8 @@ export class Session {
   private cancels: (() => void)[] = []
   private pongs: (() => void)[] = []
   private held = 0
+  /** Tasks of `queue` that are begun and not done. */
+  private underWay = 0
   lastHeardAt: number
 
   constructor(options: SessionOptions) {
@@ -179,6 +188,8 @@ export class Session {
     if (message.type === 'heartbeat' && bytes.length <= keptBeatBytes && message !== this.lastBeat?.message)
       this.lastBeat = { bytes: Buffer.from(bytes), message }
     if (message.type === 'run.ended') return this.queue(bytes.length, () => this.options.handlers.ended(this, message))
+    if (message.type === 'run.accepted')
+      return this.queue(bytes.length, () => this.options.handlers.accepted(this, message), mostAccepted)
     this.enqueue(() => this.options.handlers.message(this, message), bytes.length)
   }
 
@@ -192,15 +203,24 @@ export class Session {
     this.queue(bytes.length, () => this.options.handlers.frame(this, decoded.header, body))
   }
 
-  /** Begins a task after those before it and holds its bytes until it is done; what comes later does not wait for that. */
-  private queue(bytes: number, task: () => Promise<void>): void {
+  /**
+   * Begins a task after those before it and holds its bytes until it is done; what comes later waits for it only where more than `most` of
+   * them are under way.
+   */
+  private queue(bytes: number, task: () => Promise<void>, most = Number.POSITIVE_INFINITY): void {
     const release = this.hold(bytes)
     this.enqueue(() => {
-      task().then(release, (error: unknown) => {
-        release()
-        this.options.log.error({ err: error }, 'a frame could not be handled')
-        this.close('going_away')
-      })
+      this.underWay++
+      const done = task()
+        .catch((error: unknown) => {
+          this.options.log.error({ err: error }, 'a frame could not be handled')
+          this.close('going_away')
+        })
+        .finally(() => {
+          this.underWay--
+          release()
+        })
+      return this.underWay > most ? done : undefined
     })
   }
 

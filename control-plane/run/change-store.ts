@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { AgentRef, DeviceRef, RunId } from '../../shared/lib/ids.ts'
 import { int } from '../db/columns.ts'
+import { runId } from '../db/id-columns.ts'
 import type { Db } from '../db/open.ts'
 import { returning, Texts, type Value } from '../db/statement.ts'
 import { insertBoth } from '../db/table.ts'
@@ -71,14 +72,40 @@ export async function insertRun(
 
 /** Returns whether the event changed the run; without effect where the machine refuses it. */
 export async function changeRun(db: Db, id: RunId, event: SingleEvent): Promise<boolean> {
-  // The event has nothing to write.
-  if (event.type === 'progress_told' && !event.usage && !event.sessionId) return false
+  if (isEmpty(event)) return false
   const { sql, values } = updateFor(event, 'id = ?', [id])
   return (await texts.change(db, sql, values)) === 1
 }
 
+/** The event has nothing to write. */
+const isEmpty = (event: SingleEvent) => event.type === 'progress_told' && !event.usage && !event.sessionId
+
 /** Events of one run of which nobody reads the row that they leave. */
 export type SingleEvent = Exclude<ChangingEvent, { type: 'offered' | 'claimed' | 'session_forgotten' | 'removed' }>
+
+/** An event of one run among many. */
+export interface RunChange {
+  id: RunId
+  event: SingleEvent
+}
+
+/**
+ * Sends events of several runs, each of which is named once, by one statement for all that write the same columns. Each event changes its run
+ * under the conditions that `changeRun` has for it alone. Returns the runs that changed.
+ */
+export async function changeRuns(db: Db, changes: readonly RunChange[]): Promise<Set<RunId>> {
+  const [only, ...others] = changes
+  if (only === undefined) return new Set()
+  if (others.length === 0) return new Set((await changeRun(db, only.id, only.event)) ? [only.id] : [])
+  const changed = new Set<RunId>()
+  const given = changes.filter(({ event }) => !isEmpty(event)).map(({ id, event }) => givenFor(id, event))
+  for (const [sql, rows] of Map.groupBy(given, ({ sql }) => sql))
+    for (const row of await texts.changed(db, `${sql} returning runs.id`, [listOf(rows)]))
+      changed.add(idRow.parse(row).id)
+  return changed
+}
+
+const idRow = z.object({ id: runId })
 
 const texts = new Texts(100)
 
@@ -105,6 +132,27 @@ export interface ClaimedRun {
 export async function claimRun(db: Db, { runId, ...claim }: Claim): Promise<ClaimedRun | null> {
   const [claimed] = await claims(db, updateFor({ type: 'claimed', ...claim }, 'id = ?', [runId]))
   return claimed ?? null
+}
+
+/**
+ * The same for many, each under its own fence and device. `areFree`: a run whose row another transaction has locked is left out, and may be
+ * claimed by itself.
+ */
+export async function claimRuns(
+  db: Db,
+  given: readonly Claim[],
+  { areFree = false }: { areFree?: boolean } = {},
+): Promise<ClaimedRun[]> {
+  const [only, ...others] = given
+  if (only === undefined) return []
+  if (others.length === 0) return [await claimRun(db, only)].filter((claimed) => claimed !== null)
+  const updates = given.map(({ runId, ...claim }) =>
+    givenFor(runId, { type: 'claimed', ...claim }, areFree ? ' and free' : ''),
+  )
+  const claimed: ClaimedRun[] = []
+  for (const [sql, rows] of Map.groupBy(updates, ({ sql }) => sql))
+    claimed.push(...(await claims(db, { sql, values: [listOf(rows)] })))
+  return claimed
 }
 
 const claimedRow = z
@@ -157,6 +205,53 @@ function updateFor(event: ChangingEvent, which: string, ids: readonly Value[]): 
   }
 }
 
+/** An update of many runs, and the values that it takes of one of them. */
+interface GivenUpdate {
+  sql: string
+  row: Record<string, Value>
+}
+
+const listOf = (given: readonly GivenUpdate[]) => JSON.stringify(given.map(({ row }) => row))
+
+/** The same update for the many runs that are given with it. Columns that are written and columns that are asked have names of their own. */
+function givenFor(id: RunId, event: ChangingEvent, andFree: ' and free' | '' = ''): GivenUpdate {
+  const { sets = {}, raises = {}, copies = {}, appends } = changesBy(event)
+  const { is, set = [] } = conditionsFor(event)
+  const row: Record<string, Value> = { id }
+  const types = ['id text']
+  const give = (name: string, type: string, value: Value) => {
+    row[name] = value
+    types.push(`${name} ${type}`)
+    return `given.${name}`
+  }
+  const typeOf = (column: string) => runs.types.get(column)!
+  const written = Object.entries(runs.toColumns(sets)) as [string, Value][]
+  const grown = Object.entries(raises) as ['fence' | 'eventBytes', number][]
+  const copied = Object.entries(copies) as [keyof RunLife, keyof RunLife][]
+  const asked = Object.entries(runs.toColumns(is)) as [string, Value][]
+  const assignments = [
+    ...written.map(([column, value]) => `${column} = ${give(`to_${column}`, typeOf(column), value)}`),
+    ...grown.map(
+      ([field, by]) => `${columns[field]} = runs.${columns[field]} + ${give(`by_${columns[field]}`, 'bigint', by)}`,
+    ),
+    ...copied.map(([field, other]) => `${columns[field]} = runs.${columns[other]}`),
+    ...(appends === undefined
+      ? []
+      : [`error_message = coalesce(runs.error_message || ' ', '') || ${give('also', 'text', appends)}`]),
+  ]
+  const conditions = [
+    `runs.id is given${andFree}`,
+    ...asked.map(([column, value]) =>
+      value === null ? `runs.${column} is null` : `runs.${column} = ${give(`was_${column}`, typeOf(column), value)}`,
+    ),
+    ...set.map((field) => `runs.${columns[field]} is not null`),
+  ]
+  return {
+    sql: `with given (${types.join(', ')}) as ? update runs set ${assignments.join(', ')} from given where ${conditions.join(' and ')}`,
+    row,
+  }
+}
+
 /** Sends updates that end with `rest`; each text is prepared once. */
 function telling<Row>(rest: string, row: { parse(row: unknown): Row }): (db: Db, update: Update) => Promise<Row[]> {
   const known = new Map<string, ReturnType<typeof returning<Row>>>()
@@ -169,7 +264,7 @@ function telling<Row>(rest: string, row: { parse(row: unknown): Row }): (db: Db,
 
 const offers = telling('returning id, fence', leaseRow)
 const claims = telling(
-  `returning ${runs.select()},
+  `returning ${runs.select('runs')},
   coalesce((select token_generation from agents where agents.id = runs.agent_id), 0) as token_generation,
   (select count(*) from secret_grants where secret_grants.agent_id = runs.agent_id) as grants`,
   claimedRow,

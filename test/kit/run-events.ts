@@ -52,6 +52,17 @@ const types: readonly RunEventType[] = [
   'removed',
 ]
 
+/** The types of events that are sent for many runs at once. */
+const together: readonly RunEventType[] = types.filter(
+  (type) => !['made', 'offered', 'session_forgotten', 'removed'].includes(type),
+)
+
+/** Events of several runs at one moment: half of the time all of one type, as what comes together mostly is, and else of any. */
+export function drawEvents(random: () => number, views: readonly RunLife[]): RunEvent[] {
+  const type = random() < 0.5 ? together[Math.floor(random() * together.length)]! : null
+  return views.map((view) => drawEvent(random, view, type ?? together[Math.floor(random() * together.length)]!))
+}
+
 /** An event as somebody sends it who believes the row to be so. */
 export function drawEvent(random: () => number, view: RunLife | null, wanted: RunEventType | null = null): RunEvent {
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!

@@ -1,5 +1,5 @@
 import { idFrom, type DeviceRef, type FolderRef, type RunId, type SecretId } from '../../shared/lib/ids.ts'
-import { expect } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import {
   findWaiting,
@@ -10,13 +10,13 @@ import {
 import { insertFolder } from '../../control-plane/resources/folders/store.ts'
 import { listSpecs } from '../../control-plane/resources/runs/details-store.ts'
 import { listExpiredOffers } from '../../control-plane/resources/runs/lease-store.ts'
-import { findRun, hasWorkedOn } from '../../control-plane/resources/runs/store.ts'
+import { findRun, hasWorkedOn, lockRun } from '../../control-plane/resources/runs/store.ts'
 import { insertSecret, insertSecretGrant } from '../../control-plane/resources/secrets/store.ts'
-import { onBoth } from '../kit/database.ts'
+import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 import { takeFallback } from '../../control-plane/run/offers/fallback.ts'
-import { claimRun, offerRuns, changeRun } from '../../control-plane/run/change-store.ts'
+import { claimRun, claimRuns, offerRuns, changeRun } from '../../control-plane/run/change-store.ts'
 import { endRun } from '../kit/end-run.ts'
 
 const device = idFrom<DeviceRef>('dvc_a')
@@ -286,3 +286,53 @@ onBoth('what runs are started with is read together', async ({ root }) => {
   const specs = await listSpecs(root, [...idsOf(runs), idFrom('run_0000000000000000')])
   expect(specs).toEqual(new Map(idsOf(runs).map((runId) => [runId, runSpecFixture(runId)])))
 })
+
+onBoth('runs are claimed together, each under its own fence and device', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const other = idFrom<DeviceRef>('dvc_b')
+  const ids = await Promise.all(Array.from({ length: 5 }, async () => (await seedRun(root, agent)).id))
+  const [own, others, late, unoffered, secret] = ids as [RunId, RunId, RunId, RunId, RunId]
+  await offer(root, own, late, secret)
+  await offerRuns(root, { runIds: [others], device: other, expiresAt: at + 10 })
+  await changeRun(root, late, { type: 'offer_withdrawn', fence: 1 })
+  await offer(root, late)
+  const sent = [
+    { runId: own, fence: 1, device, at: at + 1 },
+    { runId: others, fence: 1, device: other, at: at + 2 },
+    { runId: late, fence: 1, device, at: at + 3 },
+    { runId: unoffered, fence: 0, device, at: at + 4 },
+    // Offered to another device, whose claim it is no part of.
+    { runId: secret, fence: 1, device: other, at: at + 5 },
+  ]
+  const claimed = await claimRuns(root, sent)
+  expect(new Set(idsOf(claimed.map(({ run }) => run)))).toEqual(new Set([own, others]))
+  for (const { run } of claimed) expect(run).toEqual(await findRun(root, run.id))
+  expect(await findRun(root, others)).toMatchObject({ device: other, startedAt: at + 2, leaseState: 'claimed' })
+  expect(await findRun(root, late)).toMatchObject({ leaseState: 'offered', fence: 2, startedAt: null })
+  expect(await findRun(root, secret)).toMatchObject({ leaseState: 'offered', device })
+  expect(await claimRuns(root, sent)).toEqual([])
+  expect(await claimRuns(root, [])).toEqual([])
+})
+
+test.skipIf(!hasPostgres())(
+  'a run whose row somebody writes is left out of those that are claimed together',
+  async () => {
+    const database = await openPostgres()
+    const { root } = database
+    try {
+      const agent = await seedAgent(root, await seedWorkspace(root))
+      const [free, held] = [(await seedRun(root, agent)).id, (await seedRun(root, agent)).id]
+      await offer(root, free, held)
+      const sent = [free, held].map((runId) => ({ runId, fence: 1, device, at }))
+      await root.transaction(async (tx) => {
+        await lockRun(tx, held)
+        const claimed = await claimRuns(root, sent, { areFree: true })
+        expect(idsOf(claimed.map(({ run }) => run))).toEqual([free])
+      })
+      const claimed = await claimRuns(root, sent, { areFree: true })
+      expect(idsOf(claimed.map(({ run }) => run))).toEqual([held])
+    } finally {
+      await database.close()
+    }
+  },
+)

@@ -2,19 +2,30 @@ import { expect } from 'vitest'
 import type { RunId } from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { findRun, type RunRow } from '../../control-plane/resources/runs/store.ts'
-import { changeRun, claimRun, forgetHarnessSession, offerRuns } from '../../control-plane/run/change-store.ts'
+import {
+  changeRun,
+  changeRuns,
+  claimRun,
+  claimRuns,
+  forgetHarnessSession,
+  offerRuns,
+} from '../../control-plane/run/change-store.ts'
 import type { RunEvent, RunLife } from '../../control-plane/run/life.ts'
 import { step } from '../../control-plane/run/machine.ts'
 import { onBoth } from '../kit/database.ts'
 import { repeats } from '../kit/forms.ts'
-import { drawEvent, givenRun, randomFrom } from '../kit/run-events.ts'
+import { drawEvent, drawEvents, givenRun, randomFrom } from '../kit/run-events.ts'
 import { seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
 const histories = repeats('RUN_ROWS', { short: 40, long: 1_000 })
 const seed = Number(process.env['RUN_SEED'] ?? 44)
 
 /** Sends the event as the parts of the server do. Returns whether it changed the row. */
-async function send(db: Db, run: RunRow, event: Exclude<RunEvent, { type: 'made' | 'removed' }>): Promise<boolean> {
+async function send(
+  db: Db,
+  run: Pick<RunRow, 'id' | 'agentRef'>,
+  event: Exclude<RunEvent, { type: 'made' | 'removed' }>,
+): Promise<boolean> {
   const runId = run.id
   switch (event.type) {
     case 'offered': {
@@ -62,6 +73,68 @@ onBoth(`the row changes as the machine says, in ${histories} histories with the 
     }
   }
   expect(changes).toBeGreaterThan(histories)
+})
+
+type Changing = Exclude<RunEvent, { type: 'made' | 'removed' }>
+type Together = Exclude<Changing, { type: 'offered' | 'session_forgotten' }>
+const isTogether = (event: RunEvent): event is Together =>
+  !['made', 'removed', 'offered', 'session_forgotten'].includes(event.type)
+
+/** Sends events of several runs as the parts of the server do. Returns the runs that they changed. */
+async function sendTogether(db: Db, events: readonly { id: RunId; event: Together }[]): Promise<Set<RunId>> {
+  const claimed = events.flatMap(({ id: runId, event }) => (event.type === 'claimed' ? [{ runId, ...event }] : []))
+  const others = events.flatMap(({ id, event }) => (event.type === 'claimed' ? [] : [{ id, event }]))
+  const rows = await claimRuns(db, claimed)
+  for (const { run } of rows) expect(run).toEqual(await findRun(db, run.id))
+  return new Set([...rows.map(({ run }) => run.id), ...(await changeRuns(db, others))])
+}
+
+const atOnce = 6
+const moments = repeats('RUN_ROWS', { short: 60, long: 1_500 })
+
+onBoth(`rows change together as each would alone, at ${moments} moments with the seed ${seed}`, async ({ root }) => {
+  const random = randomFrom(seed)
+  const workspaceId = await seedWorkspace(root)
+  const born = async () => {
+    const made = drawEvent(random, null, 'made')
+    const agent = await seedAgent(root, workspaceId)
+    const run = await seedRun(root, agent, { ...givenRun, ...('offer' in made && { offer: made.offer }) })
+    const life = lifeAfter(null, made)!
+    return { run, life, view: life }
+  }
+  let all = await Promise.all(Array.from({ length: atOnce }, born))
+  const counts = { changed: 0, refused: 0 }
+  for (let moment = 0; moment < moments; moment++) {
+    for (const each of all) {
+      if (random() < 0.7) each.view = each.life
+      // One of two waiting runs is offered, by itself: so the next claims find something.
+      const offered = drawEvent(random, each.view, 'offered')
+      if (offered.type !== 'offered' || random() < 0.5) continue
+      const next = lifeAfter(each.life, offered)
+      expect(await send(root, each.run, offered)).toBe(next !== null)
+      each.life = next ?? each.life
+    }
+    const drawn = drawEvents(
+      random,
+      all.map(({ view }) => view),
+    )
+    const events = drawn.flatMap((event, at) => (isTogether(event) ? [{ id: all[at]!.run.id, event }] : []))
+    expect(events).toHaveLength(atOnce)
+    const next = events.map(({ event }, at) => lifeAfter(all[at]!.life, event))
+    const changed = await sendTogether(root, events)
+    expect([events, changed]).toEqual([
+      events,
+      new Set(events.filter((_, at) => next[at] !== null).map(({ id }) => id)),
+    ])
+    for (const [at, each] of all.entries()) {
+      counts[next[at] === null ? 'refused' : 'changed']++
+      each.life = next[at] ?? each.life
+      expect(await lifeIn(root, each.run.id, each.life)).toEqual(each.life)
+    }
+    if (moment % 6 === 5) all = await Promise.all(Array.from({ length: atOnce }, born))
+  }
+  expect(counts.changed).toBeGreaterThan(moments)
+  expect(counts.refused).toBeGreaterThan(moments)
 })
 
 /** null: the machine refuses it. */

@@ -7,14 +7,15 @@ import type { Bus } from '../../db/bus.ts'
 import type { Link, LinkRegistry } from '../../link/registry.ts'
 import type { Log } from '../../process/log.ts'
 import { findAgent } from '../../resources/agents/store.ts'
-import { claimRun, type ClaimedRun } from '../change-store.ts'
+import { claimRun, claimRuns, type Claim, type ClaimedRun } from '../change-store.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { findRun, type RunRow } from '../../resources/runs/store.ts'
-import { startOn } from './lease.ts'
+import { startAllOn } from './lease.ts'
 import { placeOfEnvironment } from '../places/places.ts'
 import { VaultError, type Vault } from '../../vault/vault.ts'
 import { mintRunToken } from '../../http/run-token.ts'
 import { inTransaction } from '../../db/transaction.ts'
+import { Together } from '../../process/together.ts'
 
 export interface RunStarterOptions {
   root: Knex
@@ -29,13 +30,31 @@ export interface RunStarterOptions {
   apiUrl(): string
 }
 
-/** The second half of dispatch: the device took the run, so it becomes the device's, and gets what it needs to start. */
+/** Runs that are claimed at once. */
+const mostClaims = 200
+/** The key of claims that change nothing but the run. No workspace has such an id. */
+const alone = ''
+
+type LeftOut = 'left_out'
+
+/**
+ * The second half of dispatch: the device took the run, so it becomes the device's, and gets what it needs to start. What devices accept at
+ * one moment is claimed together: by one statement where the claim changes nothing else, and in a transaction for each workspace where the
+ * runs work on tasks.
+ */
 export class RunStarter {
   private readonly options: RunStarterOptions
+  private readonly claims: Together<Claim, ClaimedRun | LeftOut | null>
   private readonly unsubscribe: (() => void)[] = []
 
   constructor(options: RunStarterOptions) {
     this.options = options
+    this.claims = new Together({
+      most: mostClaims,
+      all: (claims, key) => this.claimAll(claims, key),
+      onSplit: (error, count) =>
+        options.log.warn({ err: error, runs: count }, 'runs were not claimed together; each is by itself'),
+    })
   }
 
   listen(): void {
@@ -73,17 +92,31 @@ export class RunStarter {
     if (run.cancelRequestedAt !== null) this.cancel(link, run)
   }
 
-  /** The claim with all that the run's start changes; without a task that is the claim alone. */
+  /** Null: it is no longer offered to the device. */
   private async take(
     link: Link,
-    accepted: { runId: RunId; fence: number; isLone: boolean },
+    { runId, fence, isLone }: { runId: RunId; fence: number; isLone: boolean },
   ): Promise<ClaimedRun | null> {
+    const key = isLone ? alone : link.workspaceId
+    const claim = { runId, fence, device: link.publicId, at: this.options.world.now(), ...(isLone && { isLone }) }
+    const claimed = await this.claims.add(key, claim)
+    return claimed === 'left_out' ? claimRun(this.options.root, claim) : claimed
+  }
+
+  /** The claims with all that the runs' starts change; without tasks they are the claims alone. */
+  private async claimAll(claims: readonly Claim[], key: string): Promise<(ClaimedRun | LeftOut | null)[]> {
     const { root, world } = this.options
-    const at = world.now()
-    const claim = { runId: accepted.runId, fence: accepted.fence, device: link.publicId, at }
-    if (accepted.isLone) return claimRun(root, { ...claim, isLone: true })
-    const start = (tx: Tx) => startOn(tx, { ...claim, world })
-    return inTransaction(root, start, { locks: [link.workspaceId] })
+    const isAlone = key === alone
+    const claimed = isAlone
+      ? await claimRuns(root, claims, { areFree: true })
+      : await inTransaction(root, (tx) => startAllOn(tx, claims, world), { locks: [key] })
+    const byRun = new Map(claimed.map((each) => [each.run.id, each]))
+    return claims.map(({ runId, fence, device }) => {
+      const own = byRun.get(runId)
+      if (own?.run.fence === fence && own.run.device === device) return own
+      // Among many a run was left out, too, of which somebody else was writing the row.
+      return isAlone && claims.length > 1 ? 'left_out' : null
+    })
   }
 
   async start(link: Link, run: RunRow): Promise<void> {

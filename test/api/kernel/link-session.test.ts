@@ -25,6 +25,7 @@ beforeEach(async () => {
   handlers = {
     hello: () => Promise.resolve(true),
     message: () => Promise.resolve(),
+    accepted: () => Promise.resolve(),
     ended: () => Promise.resolve(),
     frame: () => Promise.resolve(),
     closed: () => undefined,
@@ -155,19 +156,49 @@ test('a message waits for those before it, however it is handled', async () => {
   let done: () => void = () => undefined
   handlers.message = (_, { type }) => {
     said.push(type)
-    return type === 'run.accepted' ? new Promise<void>((resolve) => (done = resolve)) : undefined
+    return type === 'run.started' ? new Promise<void>((resolve) => (done = resolve)) : undefined
   }
   sayHello()
   beat(0)
-  device.send(JSON.stringify({ type: 'run.accepted', runId: 'run_0000000000000000', fence: 1 }))
+  device.send(JSON.stringify({ type: 'run.started', runId: 'run_0000000000000000', fence: 1, harnessStartedAt: 1 }))
   beat(0)
   const answered = new Promise((resolve) => device.once('pong', resolve))
   device.ping()
   await answered
-  expect(said).toEqual(['heartbeat', 'run.accepted'])
+  expect(said).toEqual(['heartbeat', 'run.started'])
   done()
   await vi.waitUntil(() => said.length === 3)
   expect(said[2]).toBe('heartbeat')
+})
+
+test('runs that a device accepts at once are claimed beside each other; one beyond that holds up what comes after it', async () => {
+  const said: unknown[] = []
+  const claims: (() => void)[] = []
+  handlers.accepted = (_, { fence }) => {
+    said.push(fence)
+    return new Promise((resolve) => claims.push(resolve))
+  }
+  handlers.message = (_, { type }) => void said.push(type)
+  const heard = async () => {
+    const answered = new Promise((resolve) => device.once('pong', resolve))
+    device.ping()
+    await answered
+    return said.splice(0)
+  }
+  const accept = (fence: number) =>
+    device.send(JSON.stringify({ type: 'run.accepted', runId: 'run_0000000000000000', fence }))
+  sayHello()
+  const most = 32
+  for (let fence = 1; fence <= most; fence++) accept(fence)
+  beat(0)
+  const fences = Array.from({ length: most }, (_, at) => at + 1)
+  expect(await heard()).toEqual([...fences, 'heartbeat'])
+  accept(most + 1)
+  beat(1)
+  expect(await heard()).toEqual([most + 1])
+  claims[most]!()
+  await vi.waitUntil(() => said.length === 1)
+  expect(said).toEqual(['heartbeat'])
 })
 
 test.each([
