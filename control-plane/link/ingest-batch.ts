@@ -6,29 +6,21 @@ import type { World } from '../../shared/lib/world.ts'
 import type { AskedCall } from '../../shared/runs/asked-call.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import { withCost } from '../catalog/price.ts'
-import { inOneTrip } from '../db/one-trip.ts'
 import type { Askable, Tx } from '../db/open.ts'
-import { finishRun } from '../run/endings/end-run.ts'
+import { finishRuns, type Ending, type RunToEnd } from '../run/endings/end-run.ts'
 import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
 import { openedBy } from '../run/endings/provider-failure.ts'
 import { recordWall } from '../resources/runs/details-store.ts'
 import { spansAt } from '../resources/runs/timings.ts'
-import {
-  findFrame,
-  insertEvidence,
-  measureEvidence,
-  insertFrames,
-  replaceChangeSet,
-  hasOverlong,
-  type Frame,
-} from '../resources/runs/log-store.ts'
+import { findFrame, insertFrames, replaceChangeSet, hasOverlong, type Frame } from '../resources/runs/log-store.ts'
 import { changeRun, forgetHarnessSession } from '../run/change-store.ts'
-import { findRun, type RunRow } from '../resources/runs/store.ts'
+import { findRun, listGivenRuns, type RunRow } from '../resources/runs/store.ts'
 import type { IngestCounters } from './counters.ts'
 import type { IngestItem } from './ingest-item.ts'
 import type { LogHashes } from './log-hashes.ts'
 import { afterLines, firstLines, withinBounds } from '../resources/runs/log-lines.ts'
 import { placeFrame } from './place-frame.ts'
+import { keepEvidence } from './evidence.ts'
 
 export interface BatchOptions {
   world: World
@@ -38,11 +30,7 @@ export interface BatchOptions {
   hashes: LogHashes
 }
 
-/** A device that comes back late sends everything it spooled; the beginning tells enough. */
-const evidenceLimits = {
-  run: { count: 200, bytes: 32 * 1024 * 1024 },
-  device: { count: 2_000, bytes: 256 * 1024 * 1024 },
-} as const
+type Ended = IngestItem & { kind: 'ended' }
 
 /** Another writer changed the run first. Work that is repeated finds the run as it is now. */
 export class RunChangedError extends Error {
@@ -62,6 +50,8 @@ export class IngestBatch {
   /** Rows including the changes of this batch so far. */
   private readonly runs: Map<RunId, RunRow | null>
   private readonly frames = new Map<RunId, { run: RunRow; from: number; frames: Frame[] }>()
+  /** Runs that end together, in the order of their reports. */
+  private ending = new Map<RunId, RunToEnd & { item: Ended }>()
 
   /** `runs`: those that were read already (see `readRuns`); the batch goes on with this map. */
   constructor(tx: Tx, { runs, ...options }: BatchOptions & { runs: Map<RunId, RunRow | null> }) {
@@ -72,10 +62,14 @@ export class IngestBatch {
 
   async apply(items: readonly IngestItem[]): Promise<void> {
     for (const item of items) {
+      // What comes after the ending of its run finds that ended; so does what decides more find all before it.
+      if (this.ending.has(runIdOf(item)) || decidesMore(item)) await this.endRuns()
       if (item.kind === 'events') await this.applyEvents(item)
       else if (item.kind === 'change_set') await this.applyChangeSet(item)
       else await this.applyEnding(item)
+      if (decidesMore(item)) await this.endRuns()
     }
+    await this.endRuns()
     for (const runId of this.frames.keys()) await this.writeFrames(runId)
   }
 
@@ -177,7 +171,7 @@ export class IngestBatch {
       const [a, b] = [firstLines(stored, lines), firstLines(sent, lines)]
       if (Buffer.compare(a, b) !== 0) {
         this.alarm(run.id, `events from ${seq} were sent again with other content`)
-        await this.keepEvidence(run, { item, header, body, reason: 'conflicting_content' })
+        await this.keep(run, { item, header, body, reason: 'conflicting_content' })
         return
       }
       sent = afterLines(sent, lines)
@@ -195,29 +189,28 @@ export class IngestBatch {
     await replaceChangeSet(this.tx, { runId: run.id, fence, result, at: this.options.world.now() })
   }
 
-  private async applyEnding(item: IngestItem & { kind: 'ended' }): Promise<void> {
+  private async applyEnding(item: Ended): Promise<void> {
     const { report, runId, fence, endedAgoMs } = item
     await this.writeFrames(runId)
     const run = await this.runOf(item)
-    const closed = () => item.send({ type: 'run.closed', runId, fence })
     const isHeld = run?.fence === fence && run.device === item.device && run.leaseState === 'claimed'
     if (!run || run.endedAt !== null || !isHeld) {
       // The run has ended already (perhaps by this very report, whose answer was lost), belongs to a later lease, or was
       // offered to the device, which has not taken it.
       if (run && (run.fence !== fence || !isSameEnding(run, report))) {
         const header = { fence, firstSeq: null, lastSeq: null }
-        await this.keepEvidence(run, { item, header, body: Buffer.from(JSON.stringify(report)), reason: 'late_ending' })
+        await this.keep(run, { item, header, body: Buffer.from(JSON.stringify(report)), reason: 'late_ending' })
         this.counted.push(() => this.options.counters.refused(run.endedAt !== null ? 'run_ended' : 'stale_fence'))
       }
-      this.replies.push(closed)
-      return
+      return this.close(item)
     }
     if (report.eventCount > run.eventSeq) return this.acknowledge(item, run.eventSeq)
     await this.raiseApprovals(run, report.approvals)
-    const at = this.options.world.now()
+    const [first] = this.ending.values()
+    const at = first?.ending.at ?? this.options.world.now()
     const { lostSessionId } = report
     const { exitReason, message, providerFailed } = await this.judged(run, { report, at })
-    const finished = await finishRun(this.tx, run, {
+    const ending: Ending = {
       type: 'ended_by_device',
       fence,
       exitReason,
@@ -236,15 +229,34 @@ export class IngestBatch {
       outOfMemory: report.outOfMemory === true,
       sessionLost: lostSessionId !== undefined && exitReason === 'harness_start_failed',
       world: this.options.world,
-    })
-    if (report.wall !== undefined) await recordWall(this.tx, runId, report.wall)
-    if (!finished) throw new RunChangedError('the run changed while its ending was stored')
-    if (lostSessionId !== undefined)
-      await forgetHarnessSession(this.tx, { agentRef: run.agentRef, sessionId: lostSessionId })
-    this.runs.set(runId, { ...run, endedAt: at, exitReason, providerFailed })
-    this.ended.push(run)
-    this.touched.add(runId)
-    this.replies.push(closed)
+    }
+    this.ending.set(runId, { run, ending, item })
+  }
+
+  /** Writes the endings that were collected. */
+  private async endRuns(): Promise<void> {
+    const [first, ...others] = this.ending.values()
+    if (first === undefined) return
+    this.ending = new Map()
+    const ends = [first, ...others] as const
+    const ended = await finishRuns(this.tx, ends)
+    for (const { run, ending, item } of ends) {
+      const { wall, lostSessionId } = item.report
+      if (wall !== undefined) await recordWall(this.tx, run.id, wall)
+      if (!ended.has(run.id)) throw new RunChangedError('the run changed while its ending was stored')
+      if (lostSessionId !== undefined)
+        await forgetHarnessSession(this.tx, { agentRef: run.agentRef, sessionId: lostSessionId })
+      const { at, exitReason, providerFailed = false } = ending
+      this.runs.set(run.id, { ...run, endedAt: at, exitReason, providerFailed })
+      this.ended.push(run)
+      this.touched.add(run.id)
+      this.close(item)
+    }
+  }
+
+  private close(item: Ended): void {
+    const { runId, fence } = item
+    this.replies.push(() => item.send({ type: 'run.closed', runId, fence }))
   }
 
   /** A failure of the provider that opens its breaker ends the run as `circuit_breaker`. */
@@ -288,53 +300,40 @@ export class IngestBatch {
   ): Promise<void> {
     const { runId, fence } = item.header
     const run = await this.runOf(item)
-    if (run) await this.keepEvidence(run, { item, header: item.header, ...why })
+    if (run) await this.keep(run, { item, header: item.header, ...why })
     this.counted.push(() => this.options.counters.refused(why.reason))
     this.replies.push(() => item.send({ type: 'run.refused', runId, fence, reason: why.reason }))
   }
 
-  /**
-   * Keeps a bounded amount for each run and each device. Only the device that the run was offered to or that holds it is heard: a run
-   * that was claimed once is never offered again, so no other device can have anything of it.
-   */
-  private async keepEvidence(
-    run: RunRow,
-    given: {
-      item: IngestItem
-      header: { fence: number; firstSeq: number | null; lastSeq: number | null }
-      body: Buffer
-      reason: string
-    },
-  ): Promise<void> {
-    const { fence, firstSeq, lastSeq } = given.header
-    const { item, reason, body } = given
-    if (run.device !== item.device) return
-    const hasRoom = async (of: Parameters<typeof measureEvidence>[1], limit: { count: number; bytes: number }) => {
-      const kept = await measureEvidence(this.tx, of)
-      return kept.count < limit.count && kept.bytes + body.length <= limit.bytes
-    }
-    if (!(await hasRoom({ runId: run.id }, evidenceLimits.run))) return
-    if (!(await hasRoom({ device: item.device }, evidenceLimits.device))) return
-    const [id, receivedAt] = [this.options.world.uuid(), this.options.world.now()]
-    const about = { runId: run.id, fence, firstSeq, lastSeq, device: item.device }
-    await insertEvidence(this.tx, { id, ...about, reason, body, receivedAt })
+  private keep(run: RunRow, given: Omit<Parameters<typeof keepEvidence>[2], 'world'>): Promise<void> {
+    return keepEvidence(this.tx, run, { ...given, world: this.options.world })
   }
 }
 
 /** Runs that are read ahead at most. */
-const mostReadAhead = 32
+const mostReadAhead = 256
 
-/** Reads the runs of the first items, up to the one that may change other runs than its own. */
+/** Reads the runs of the first items, before the one that may change other runs than its own. */
 export async function readRuns(db: Askable, items: readonly IngestItem[]): Promise<Map<RunId, RunRow | null>> {
-  const decides = items.findIndex(({ kind }) => kind === 'ended')
-  const first = decides === -1 ? items : items.slice(0, decides + 1)
+  const decides = items.findIndex((item) => item.kind === 'ended' && decidesMore(item))
+  const first = decides === -1 ? items : items.slice(0, decides)
   const ids = [...new Set(first.map(runIdOf))].slice(0, mostReadAhead)
-  return new Map(
-    await inOneTrip(
-      db,
-      ids.map((id) => async () => [id, await findRun(db, id)] as const),
-    ),
-  )
+  const [only, ...others] = ids
+  if (only === undefined) return new Map()
+  if (others.length === 0) return new Map([[only, await findRun(db, only)]])
+  const found = new Map((await listGivenRuns(db, ids)).map((run) => [run.id, run]))
+  return new Map(ids.map((id) => [id, found.get(id) ?? null]))
+}
+
+/**
+ * Tells whether it is decided by what was before it in the batch, or changes what others are decided by, beside its own run: it
+ * raises approvals, may open the breaker of a provider, or forgets a session of other runs.
+ */
+export function decidesMore(item: IngestItem): boolean {
+  if (item.kind === 'change_set') return false
+  if (item.kind === 'events') return (item.header.approvals ?? []).length > 0
+  const { approvals = [], providerFailed, lostSessionId } = item.report
+  return approvals.length > 0 || providerFailed === true || lostSessionId !== undefined
 }
 
 export const runIdOf = (item: IngestItem): RunId => (item.kind === 'events' ? item.header.runId : item.runId)

@@ -137,8 +137,7 @@ export class Ingest {
     else this.keyedQueue.add(workspaceId, () => this.storeInOrder(workspaceId), workspaceId)
     try {
       const { events = [], decisions = [] } = byNeedOfLock(items)
-      // Runs are stored one by one, so that a wait for the row of one holds up no other.
-      for (const ofRun of Map.groupBy(events, runIdOf).values()) await this.store(ofRun, patient)
+      if (events.length > 0) await this.storeEvents(events)
       if (decisions.length > 0) await this.store(decisions, { locks: [workspaceId], lockMs: decisionLockMs })
     } finally {
       for (const item of items) {
@@ -148,6 +147,12 @@ export class Ingest {
         item.settled()
       }
     }
+  }
+
+  /** Stores them together where that needs no long wait; else run by run, so that a wait for the row of one holds up no other. */
+  private async storeEvents(events: readonly Waiting[]): Promise<void> {
+    if (isOfSeveral(events) && (await this.store(events, common))) return
+    for (const ofRun of Map.groupBy(events, runIdOf).values()) await this.store(ofRun, patient)
   }
 
   /**
@@ -165,7 +170,10 @@ export class Ingest {
         const trouble = databaseTroubleOf(error)
         if (how === common && trouble !== 'database_unavailable') return false
         const isPassing = error instanceof RunChangedError || trouble !== null
-        if (!isPassing && isOfSeveral(items)) return this.storeEach(items, how)
+        const isLast = attempt >= attempts && trouble !== 'database_unavailable'
+        // One run whose row somebody else writes gives up none of the others.
+        const isOfOne = !isPassing || error instanceof RunChangedError || isLast
+        if (isOfOne && isOfSeveral(items)) return this.storeEach(items, how)
         if (!isPassing || attempt >= attempts) {
           for (const item of items) item.giveUp()
           return true

@@ -26,6 +26,7 @@ import {
   listManagers,
   matchReference,
   recordLastRun,
+  recordLastRuns,
   replaceAgent,
 } from '../../control-plane/resources/agents/store.ts'
 import { onBoth } from '../kit/database.ts'
@@ -62,13 +63,15 @@ onBoth(
     // Meanwhile a run ended: what it left behind is not written over. That it ended is noted only if it did so then.
     const run = await seedRun(root, agent)
     await endRun(root, { runId: run.id, fence: null, exitReason: 'completed', errorMessage: null, at: at + 5 })
-    await recordLastRun(root, run, at + 5)
-    await recordLastRun(root, run, at + 6)
+    await recordLastRun(root, { ...run, endedAt: at + 5 }, at + 7)
+    await recordLastRun(root, { ...run, endedAt: at + 6 }, at + 8)
     await recordSpend(root, agent.id, { month: '2026-03', nanoUsd: 5 })
     await replaceAgent(root, agent, { ...changed, lastRunAt: null, spentNanoUsd: 0 })
     await expect(replaceAgent(root, agent, changed)).rejects.toMatchObject(wroteSecond)
-    const ended = { lastRunAt: at + 5, spentNanoUsd: agent.spentNanoUsd + 5 }
+    const ended = { lastRunAt: at + 7, spentNanoUsd: agent.spentNanoUsd + 5 }
     expect(await findAgent(root, agent.id)).toEqual({ ...changed, ...ended, version: 2 })
+    await recordLastRuns(root, [agent.id, agent.id], at + 9)
+    expect(await findAgent(root, agent.id)).toMatchObject({ lastRunAt: at + 9 })
   },
 )
 

@@ -1,4 +1,4 @@
-import { idFrom, type RunId } from '../../shared/lib/ids.ts'
+import { idFrom, type DeviceRef, type RunId, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../control-plane/catalog/catalog.ts'
@@ -7,7 +7,7 @@ import { Ingest } from '../../control-plane/link/ingest.ts'
 import type { IngestItem } from '../../control-plane/link/ingest-item.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
 import { realWorld } from '../../shared/lib/world.ts'
-import type { ServerMessage } from '../../shared/device/protocol.ts'
+import type { EndReport, ServerMessage } from '../../shared/device/protocol.ts'
 import type { Database } from '../../control-plane/db/open.ts'
 import { listFrames } from '../../control-plane/resources/runs/log-store.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
@@ -15,6 +15,9 @@ import { hasPostgres, onBoth, openPostgres, openSqlite } from '../kit/database.t
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 import { claimRun, offerRuns } from '../../control-plane/run/change-store.ts'
 import { endRun } from '../kit/end-run.ts'
+import { endReport } from '../kit/end-report.ts'
+import { registerAllRunEffects } from '../../control-plane/register-run-effects.ts'
+import { findAgent } from '../../control-plane/resources/agents/store.ts'
 
 // When what was pushed is stored and answered, whatever the moment at which it comes.
 
@@ -132,3 +135,112 @@ test.skipIf(!hasPostgres())('events of a run that ends while they are stored are
     await database.close()
   }
 })
+
+const endingOf = (of: { runId: RunId; workspaceId: WorkspaceUuid; told?: Partial<EndReport>; fence?: number }) => {
+  const said: string[] = []
+  const { runId, workspaceId, told, fence = 1 } = of
+  const item: IngestItem = {
+    kind: 'ended',
+    runId,
+    fence,
+    report: endReport(told),
+    workspaceId,
+    device: idFrom('dvc_a'),
+    send: ({ type }) => void said.push(type),
+    giveUp: () => void said.push('given up'),
+  }
+  return { item, said }
+}
+
+onBoth('endings that come together are written together, each as it would be by itself', async (database) => {
+  registerAllRunEffects()
+  const { root } = database
+  const workspaceId = await seedWorkspace(root)
+  const agents = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)] as const
+  const device = idFrom<DeviceRef>('dvc_a')
+  const begun = async (of = agents[0]) => {
+    const { id: runId } = await seedRun(root, of)
+    await offerRuns(root, { runIds: [runId], device, expiresAt: at })
+    await claimRun(root, { runId, fence: 1, device, at })
+    return runId
+  }
+  const told = { costUsd: '0.25', outputTokens: 2 }
+  const [plain, costly, twice, over, offered, failed, after] = [
+    await begun(),
+    await begun(agents[1]),
+    await begun(),
+    await begun(),
+    (await seedRun(root, agents[0])).id,
+    await begun(),
+    await begun(agents[1]),
+  ]
+  await offerRuns(root, { runIds: [offered], device, expiresAt: at })
+  await endRun(root, { runId: over, fence: 1, exitReason: 'runner_lost', errorMessage: null, at })
+  const endings = [
+    endingOf({ runId: plain, workspaceId }),
+    endingOf({ runId: costly, workspaceId, told: { usage: told, exitReason: 'error', message: 'It broke.' } }),
+    endingOf({ runId: twice, workspaceId }),
+    endingOf({ runId: twice, workspaceId, told: { exitReason: 'error' } }),
+    endingOf({ runId: over, workspaceId }),
+    endingOf({ runId: offered, workspaceId }),
+    endingOf({ runId: failed, workspaceId, told: { exitReason: 'error', providerFailed: true } }),
+    endingOf({ runId: after, workspaceId, told: { sessionId: 's' } }),
+    endingOf({ runId: idFrom('run_0000000000000000'), workspaceId }),
+  ]
+  const writes: string[] = []
+  root.client.on('query', ({ sql }: { sql: string }) => void (/update runs set/.test(sql) && writes.push(sql)))
+  const counted: string[] = []
+  const ingest = ingestOf(database, { ...uncounted, refused: (reason) => void counted.push(reason) })
+  await Promise.all(endings.map(({ item }) => ingest.push(item)))
+  await ingest.idle()
+  expect(endings.map(({ said }) => said)).toEqual(endings.map(() => ['run.closed']))
+  // Those before the one that is told again, that one whose provider failed, and what is after it.
+  expect(writes).toHaveLength(3)
+  expect(counted).toEqual(['run_ended', 'run_ended', 'stale_fence'])
+  expect(await findRun(root, plain)).toMatchObject({ exitReason: 'completed', status: 'succeeded', version: 1 })
+  expect(await findRun(root, costly)).toMatchObject({ exitReason: 'error', errorMessage: 'It broke.', usage: told })
+  expect(await findRun(root, twice)).toMatchObject({ exitReason: 'completed' })
+  expect(await findRun(root, over)).toMatchObject({ exitReason: 'runner_lost' })
+  expect(await findRun(root, offered)).toMatchObject({ endedAt: null, leaseState: 'offered' })
+  expect(await findRun(root, failed)).toMatchObject({ exitReason: 'error', providerFailed: true })
+  expect(await findRun(root, after)).toMatchObject({ exitReason: 'completed', sessionId: 's' })
+  const ended = await root('outbox').where({ topic: 'run.ended' }).orderBy('seq').pluck('key')
+  expect(ended).toEqual([plain, costly, twice, failed, after])
+  expect(await findAgent(root, agents[1].id)).toMatchObject({ spentNanoUsd: 250_000_000 })
+  for (const { id } of agents) expect((await findAgent(root, id))?.lastRunAt).not.toBeNull()
+})
+
+test.skipIf(!hasPostgres())(
+  'an ending whose run somebody else is ending holds up none of those that came with it',
+  async () => {
+    registerAllRunEffects()
+    const database = await openPostgres()
+    const { root } = database
+    try {
+      const workspaceId = await seedWorkspace(root)
+      const agent = await seedAgent(root, workspaceId)
+      const device = idFrom<DeviceRef>('dvc_a')
+      const ids = [(await seedRun(root, agent)).id, (await seedRun(root, agent)).id] as const
+      await offerRuns(root, { runIds: ids, device, expiresAt: at })
+      for (const runId of ids) await claimRun(root, { runId, fence: 1, device, at })
+      const [first, second] = ids.map((runId) => endingOf({ runId, workspaceId })) as [
+        ReturnType<typeof endingOf>,
+        ReturnType<typeof endingOf>,
+      ]
+      const waits = async () => (await root.raw('select 1 from pg_locks where not granted')).rows.length
+      const pushed = await root.transaction(async (tx) => {
+        await endRun(tx, { runId: ids[0], fence: 1, exitReason: 'runner_lost', errorMessage: null, at })
+        const ingest = ingestOf(database)
+        const stored = Promise.all([ingest.push(first.item), ingest.push(second.item)])
+        await expect.poll(waits, { timeout: 10_000, interval: 5 }).toBe(1)
+        return { stored }
+      })
+      await pushed.stored
+      expect([first.said, second.said]).toEqual([['run.closed'], ['run.closed']])
+      expect(await findRun(root, ids[0])).toMatchObject({ exitReason: 'runner_lost' })
+      expect(await findRun(root, ids[1])).toMatchObject({ exitReason: 'completed' })
+    } finally {
+      await database.close()
+    }
+  },
+)

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { findLeftByRun } from '../../control-plane/resources/approvals/run-ended-store.ts'
+import { findLeftByRun, listLeftByRuns } from '../../control-plane/resources/approvals/run-ended-store.ts'
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { insertQuestion } from '../../control-plane/resources/questions/store.ts'
 import { onBoth } from '../kit/database.ts'
@@ -14,18 +14,26 @@ onBoth('what a run leaves open is known at its end: what it asked, and budgets',
   await insertApproval(root, approval)
   await insertQuestion(root, questionRow(workspaceId, { agentRef: agent.id, runId: wondered.id }))
   const open = { hasOpenHolds: true, hasBudgets: false }
-  expect(await findLeftByRun(root, asked)).toEqual(open)
-  expect(await findLeftByRun(root, wondered)).toEqual(open)
-  expect(await findLeftByRun(root, quiet)).toEqual({ hasOpenHolds: false, hasBudgets: false })
+  expect(await findLeftByRun(root, asked.id)).toEqual(open)
+  expect(await findLeftByRun(root, wondered.id)).toEqual(open)
+  expect(await findLeftByRun(root, quiet.id)).toEqual({ hasOpenHolds: false, hasBudgets: false })
+  const ids = [asked.id, wondered.id, quiet.id]
+  expect(await listLeftByRuns(root, ids)).toEqual(
+    new Map([
+      [asked.id, open],
+      [wondered.id, open],
+      [quiet.id, { hasOpenHolds: false, hasBudgets: false }],
+    ]),
+  )
   await root('approvals').where({ id: approval.id }).update({ status: 'rejected' })
-  expect(await findLeftByRun(root, asked)).toEqual({ hasOpenHolds: false, hasBudgets: false })
+  expect(await findLeftByRun(root, asked.id)).toEqual({ hasOpenHolds: false, hasBudgets: false })
 
   const limited = await seedAgent(root, workspaceId, { monthlyBudgetCents: 0 })
-  expect(await findLeftByRun(root, await seedRun(root, limited))).toMatchObject({ hasBudgets: true })
-  expect(await findLeftByRun(root, quiet)).toMatchObject({ hasBudgets: false })
+  expect(await findLeftByRun(root, (await seedRun(root, limited)).id)).toMatchObject({ hasBudgets: true })
+  expect(await findLeftByRun(root, quiet.id)).toMatchObject({ hasBudgets: false })
   await root('workspaces').where({ id: workspaceId }).update({ monthly_budget_cents: 100 })
-  expect(await findLeftByRun(root, quiet)).toMatchObject({ hasBudgets: true })
+  expect(await findLeftByRun(root, quiet.id)).toMatchObject({ hasBudgets: true })
   await root('workspaces').where({ id: workspaceId }).update({ monthly_budget_cents: null })
   await insertApproval(root, approvalRow(workspaceId, { trigger: 'budget_breach', raiseKey: `budget:${agent.id}` }))
-  expect(await findLeftByRun(root, quiet)).toEqual({ hasOpenHolds: false, hasBudgets: true })
+  expect(await findLeftByRun(root, quiet.id)).toEqual({ hasOpenHolds: false, hasBudgets: true })
 })

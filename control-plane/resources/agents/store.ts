@@ -218,11 +218,18 @@ const ranLast = command(
   'update agents set last_run_at = ? where id = ? and exists (select 1 from runs where id = ? and ended_at = ?)',
 )
 
-/** Notes when the agent's last run ended, if this one ended at that time. */
+/** Notes when the agent's last run ended, if this one ended at `endedAt`. */
 export async function recordLastRun(
   db: Db,
-  { id, agentRef }: { id: RunId; agentRef: AgentRef },
+  { id, agentRef, endedAt }: { id: RunId; agentRef: AgentRef; endedAt: number },
   at: number,
 ): Promise<void> {
-  await ranLast(db, [at, agentRef, id, at])
+  await ranLast(db, [at, agentRef, id, endedAt])
+}
+
+const allRanLast = command('update agents set last_run_at = ? where id in ?')
+
+/** Notes that runs of these agents have ended now. */
+export async function recordLastRuns(db: Db, agentRefs: readonly AgentRef[], at: number): Promise<void> {
+  await allRanLast(db, [at, [...new Set(agentRefs)].toSorted()])
 }

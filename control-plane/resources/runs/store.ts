@@ -129,6 +129,13 @@ export async function findRun(db: Askable, id: RunId): Promise<RunRow | null> {
   return byId.first(db, [id])
 }
 
+const byIds = runs.query('where id in ?')
+
+/** The ones of these runs that there are, in no order. */
+export async function listGivenRuns(db: Askable, ids: readonly RunId[]): Promise<RunRow[]> {
+  return byIds.list(db, [ids])
+}
+
 /** Locked until the transaction ends. */
 export async function lockRun(db: Db, id: RunId): Promise<RunRow | null> {
   return byIdLocked.first(db, [id])
