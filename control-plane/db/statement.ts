@@ -12,7 +12,7 @@ import { rowReader } from './columns.ts'
  * `?` stands for a value, `in ?` for a list of them, `in [select ...]` for a list that is read first: with `in (select ...)`
  * PostgreSQL may look into it for every row of the table instead. What ends with `locked` keeps the rows that it reads as they are until
  * the transaction ends (see `lockRows`). `with given (id text, ...) as ?` begins a statement about many rows, each with values of its own:
- * they are bound as one JSON list of objects. `TABLE.id is given` then finds the table's rows by their ids, and `is given and free` leaves out
+ * they are bound as one JSON list of objects. `TABLE.id is given` then finds the table's rows by that column, and `is given and free` leaves out
  * those that another transaction has locked. Columns are named (see `columnsOf`): PostgreSQL refuses a prepared
  * `select *` after a migration has added a column, which another replica may do while this one runs.
  */
@@ -168,18 +168,13 @@ function textOf(sql: string): StatementText {
         givenRows,
         (_, columns: string) => `with given as materialized (select ${readFromJson(columns)} from json_each(?))`,
       )
-      .replace(isGiven, '$1.id = given.id')
+      .replace(isGiven, '$1.$2 = given.$2')
       .replaceAll(list, 'in (select value from json_each(?))')
       .replaceAll(readFirst, 'in ($1)'),
     postgres: sql
       .replace(locked, ' for no key update')
       .replace(givenRows, 'with given as materialized (select * from json_to_recordset(?::json) as row ($1))')
-      // The list of ids has PostgreSQL take the index of the key: of the rows in a JSON text it knows not how many they are.
-      .replace(
-        isGiven,
-        (_, table: string, free?: string) =>
-          `${table}.id = given.id and ${table}.id = any(array(${free === undefined ? ids : `select id from ${table} where id = any(array(${ids})) for no key update skip locked`}))`,
-      )
+      .replace(isGiven, (_, table: string, key: string, free?: string) => givenBy(table, key, free !== undefined))
       .replaceAll(readFirst, '= any(array($1))')
       .replaceAll(listOrValue, (found) => (found === '?' ? `$${++count}` : `= any($${++count})`)),
     name: `svc_${hash('sha1', sql)}`,
@@ -188,8 +183,15 @@ function textOf(sql: string): StatementText {
 
 const locked = / locked$/
 const givenRows = /^with given \(([^)]*)\) as \?/
-const isGiven = /\b(\w+)\.id is given( and free)?/
-const ids = 'select id from given'
+const isGiven = /\b(\w+)\.(\w+) is given( and free)?/
+
+/** The list of keys has PostgreSQL take their index: it does not know how many rows a JSON text holds. */
+function givenBy(table: string, key: string, areFree: boolean): string {
+  const keys = `any(array(select ${key} from given))`
+  const free = `any(array(select ${key} from ${table} where ${key} = ${keys} for no key update skip locked))`
+  return `${table}.${key} = given.${key} and ${table}.${key} = ${areFree ? free : keys}`
+}
+
 /** The columns of a list such as `id text, fence bigint` out of a JSON object. */
 const readFromJson = (columns: string) => columns.replaceAll(/(\w+) \w+/g, "value ->> '$1' as $1")
 const list = /\bin \?/g

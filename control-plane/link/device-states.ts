@@ -1,10 +1,12 @@
 import type { Knex } from 'knex'
+import type { DeviceUuid } from '../../shared/lib/ids.ts'
 import type { DeviceMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Dispatcher } from '../run/offers/dispatcher.ts'
 import type { Log } from '../process/log.ts'
+import { Together } from '../process/together.ts'
 import { isReady } from '../resources/devices/readiness.ts'
-import { recordClaimState, recordReadiness } from '../resources/devices/store.ts'
+import { recordClaimState, recordClaimStates, recordReadiness } from '../resources/devices/store.ts'
 import { changeRun } from '../run/change-store.ts'
 import { recordWall } from '../resources/runs/details-store.ts'
 import { findRun } from '../resources/runs/store.ts'
@@ -20,12 +22,23 @@ export interface DeviceStatesOptions {
   dispatcher: Dispatcher
 }
 
+/** States that are recorded at once. */
+const mostStates = 500
+type NewState = Pick<Link, 'deviceUuid' | 'claimState'>
+
 /** Records what linked devices say of themselves: what they can run, whether they take runs, and which offer they do not take. */
 export class DeviceStates {
   private readonly options: DeviceStatesOptions
+  private readonly claimStates: Together<NewState, void>
 
   constructor(options: DeviceStatesOptions) {
     this.options = options
+    this.claimStates = new Together({
+      most: mostStates,
+      all: (states) => this.recordClaimStates(states),
+      onSplit: (error, count) =>
+        options.log.warn({ err: error, devices: count }, 'claim states were not recorded together'),
+    })
   }
 
   /** Records it, and looks again at runs that wait for a harness that can run now. */
@@ -72,7 +85,7 @@ export class DeviceStates {
     // circles.
     const state = { ...link.claimState, accepting: false, message: message.message }
     await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
-    await recordClaimState(root, link.deviceUuid, link.claimState)
+    await this.recordClaimState(link)
     await dispatcher.withdraw(offer)
   }
 
@@ -85,8 +98,22 @@ export class DeviceStates {
 
   private async claimStateChanged(link: Link): Promise<void> {
     const state = link.claimState
-    await recordClaimState(this.options.root, link.deviceUuid, state)
+    await this.recordClaimState(link)
     if (state.accepting) this.options.dispatcher.capacityChanged(link.workspaceId)
+  }
+
+  /** What devices say at one moment, such as after a stop of the server, is recorded together. */
+  private recordClaimState({ deviceUuid, claimState }: Link): Promise<void> {
+    return this.claimStates.add('', { deviceUuid, claimState })
+  }
+
+  private async recordClaimStates(states: readonly [NewState, ...NewState[]]): Promise<void[]> {
+    const { root } = this.options
+    // The last state that a device told is the one that it is in.
+    const latest = new Map(states.map(({ deviceUuid, claimState }) => [deviceUuid, claimState]))
+    const [[deviceUuid, claimState], ...others] = [...latest] as [[DeviceUuid, Link['claimState']]]
+    await (others.length === 0 ? recordClaimState(root, deviceUuid, claimState) : recordClaimStates(root, latest))
+    return states.map(() => undefined)
   }
 }
 

@@ -110,8 +110,20 @@ const idRow = z.object({ id: runId })
 const texts = new Texts(100)
 
 /** Offers queued runs to a device, each under a higher fence. Returns those that no other writer was first with. */
-export async function offerRuns(db: Db, { runIds, ...offer }: { runIds: readonly RunId[] } & Offer): Promise<Lease[]> {
-  return offers(db, updateFor({ type: 'offered', ...offer }, 'id in ?', [runIds]))
+export async function offerRuns(
+  db: Db,
+  { runIds, device, expiresAt }: { runIds: readonly RunId[] } & Offer,
+): Promise<Lease[]> {
+  return offers(db, updateFor({ type: 'offered', device, expiresAt }, 'id in ?', [runIds]))
+}
+
+/** The same for runs of which each is offered to a device of its own. */
+export async function offerEach(db: Db, given: readonly ({ runId: RunId } & Offer)[]): Promise<Lease[]> {
+  const [only, ...others] = given
+  if (only === undefined) return []
+  if (others.length === 0) return offerRuns(db, { ...only, runIds: [only.runId] })
+  const updates = given.map(({ runId, ...offer }) => givenFor(runId, { type: 'offered', ...offer }))
+  return offers(db, { sql: updates[0]!.sql, values: [listOf(updates)] })
 }
 
 /** The device that was offered a run takes it. `isLone`: only one that works on no task. */
@@ -262,7 +274,7 @@ function telling<Row>(rest: string, row: { parse(row: unknown): Row }): (db: Db,
   }
 }
 
-const offers = telling('returning id, fence', leaseRow)
+const offers = telling('returning runs.id, runs.fence', leaseRow)
 const claims = telling(
   `returning ${runs.select('runs')},
   coalesce((select token_generation from agents where agents.id = runs.agent_id), 0) as token_generation,

@@ -1,7 +1,15 @@
-import { idFrom, type DeviceRef, type FolderRef, type RepoUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
+import {
+  idFrom,
+  type DeviceRef,
+  type DeviceUuid,
+  type FolderRef,
+  type RepoUuid,
+  type WorkspaceUuid,
+} from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import { databaseTroubleOf } from '../../control-plane/db/dialect.ts'
 import {
+  type DeviceRow,
   clearAllLinks,
   clearLink,
   findDevice,
@@ -16,6 +24,7 @@ import {
   markUnlinked,
   promoteToken,
   recordClaimState,
+  recordClaimStates,
   recordHeartbeats,
   recordReadiness,
   replaceDevice,
@@ -153,6 +162,16 @@ onBoth('links, heartbeats and reports', async ({ root }) => {
   expect((await findDevice(root, second.deviceUuid))?.lastHeartbeatAt).toBe(at + 11)
   const full = { ...claimState, accepting: false, reason: 'capacity' as const }
   await recordClaimState(root, deviceId, full)
+  expect((await findDevice(root, deviceId))?.claimState).toEqual(full)
+  const stopped = { ...claimState, accepting: false, reason: 'paused' as const, message: 'It\'s "late".' }
+  await recordClaimStates(
+    root,
+    new Map<DeviceUuid, NonNullable<DeviceRow['claimState']>>([
+      [deviceId, full],
+      [second.deviceUuid, stopped],
+    ]),
+  )
+  expect((await findDevice(root, second.deviceUuid))?.claimState).toEqual(stopped)
   const readiness = { harnesses: { claude: { installed: true, version: '1', signedIn: null, message: null } } }
   await recordReadiness(root, deviceId, readiness, at + 12)
   expect(await findDevice(root, deviceId)).toMatchObject({

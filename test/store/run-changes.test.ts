@@ -8,6 +8,7 @@ import {
   claimRun,
   claimRuns,
   forgetHarnessSession,
+  offerEach,
   offerRuns,
 } from '../../control-plane/run/change-store.ts'
 import type { RunEvent, RunLife } from '../../control-plane/run/life.ts'
@@ -107,11 +108,21 @@ onBoth(`rows change together as each would alone, at ${moments} moments with the
   for (let moment = 0; moment < moments; moment++) {
     for (const each of all) {
       if (random() < 0.7) each.view = each.life
-      // One of two waiting runs is offered, by itself: so the next claims find something.
-      const offered = drawEvent(random, each.view, 'offered')
-      if (offered.type !== 'offered' || random() < 0.5) continue
+    }
+    // Half of all runs are offered, each to a device of its own: so the next claims find something.
+    const offers = all.flatMap(({ run, view }) => {
+      const offered = drawEvent(random, view, 'offered')
+      return offered.type !== 'offered' || random() < 0.5 ? [] : [{ runId: run.id, offered }]
+    })
+    const leases = await offerEach(
+      root,
+      offers.map(({ runId, offered: { device, expiresAt } }) => ({ runId, device, expiresAt })),
+    )
+    for (const { runId, offered } of offers) {
+      const each = all.find(({ run }) => run.id === runId)!
       const next = lifeAfter(each.life, offered)
-      expect(await send(root, each.run, offered)).toBe(next !== null)
+      const lease = leases.find((of) => of.runId === runId) ?? null
+      expect([offered, lease]).toEqual([offered, next && { runId, fence: next.fence }])
       each.life = next ?? each.life
     }
     const drawn = drawEvents(

@@ -179,6 +179,17 @@ export async function recordClaimState(db: Db, deviceUuid: DeviceUuid, state: Cl
   await devices.update(db, { deviceUuid }, { claimState: state })
 }
 
+const allClaim = command(
+  `with given (device_id text, claim_state text) as ? update devices set claim_state = given.claim_state
+   from given where devices.device_id is given`,
+)
+
+/** Records the claim states of several devices. */
+export async function recordClaimStates(db: Db, states: ReadonlyMap<DeviceUuid, ClaimState>): Promise<void> {
+  const rows = [...states].map(([deviceUuid, claimState]) => devices.toColumns({ deviceUuid, claimState }))
+  await allClaim(db, [JSON.stringify(rows)])
+}
+
 export async function recordReadiness(db: Db, deviceUuid: DeviceUuid, readiness: ProviderReadiness, at: number) {
   await devices.update(db, { deviceUuid }, { providerReadiness: readiness, providerReadinessAt: at })
 }

@@ -8,7 +8,7 @@ import { placeOfRun } from '../places/places.ts'
 import { placeAll, placeRun } from '../placement/placement.ts'
 import { findWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
-import { offerRuns } from '../change-store.ts'
+import { offerEach } from '../change-store.ts'
 import type { Offer } from '../life.ts'
 import { takeFallback } from './fallback.ts'
 import { findRun } from '../../resources/runs/store.ts'
@@ -75,11 +75,8 @@ export async function offerQueued(
   }
   const placed = placeAll(waiting, facts).placed.filter(({ publicId }) => isLinked(publicId))
   const at = world.now()
-  const fences = new Map<RunId, number>()
-  for (const [device, runs] of Map.groupBy(placed, ({ publicId }) => publicId)) {
-    const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, at, expiresAt: at + offerMs })
-    for (const { runId, fence } of offers) fences.set(runId, fence)
-  }
+  const given = placed.map(({ run, publicId: device }) => ({ runId: run.id, device, at, expiresAt: at + offerMs }))
+  const fences = new Map((await offerEach(tx, given)).map(({ runId, fence }) => [runId, fence]))
   for (const { run, onFallback } of placed) if (onFallback && fences.has(run.id)) await takeFallback(tx, run.id)
   const specs = await listSpecs(tx, [...fences.keys()])
   return placed.flatMap(({ run, publicId: device }) => {
