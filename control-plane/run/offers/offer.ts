@@ -5,7 +5,7 @@ import type { Tx } from '../../db/open.ts'
 import { lockPlacement } from '../placement/facts.ts'
 import type { Placement, RunFacts } from '../places/place.ts'
 import { placeOfRun } from '../places/places.ts'
-import { placeAll, placeRun } from '../placement/placement.ts'
+import { placeAll, placeRun, takeRoom } from '../placement/placement.ts'
 import { findWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { offerEach } from '../change-store.ts'
@@ -44,7 +44,21 @@ export async function lockRoom(tx: Tx, workspaceId: WorkspaceUuid, { world, leas
   return lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
 }
 
-/** Places a run that is about to be inserted. `offer`: it may be inserted as offered to this device. */
+/** The room for several new runs that one transaction makes. It is locked and read once, and what is given away of it is counted. */
+export class SharedRoom {
+  private room: Promise<Room> | null = null
+
+  lock(tx: Tx, workspaceId: WorkspaceUuid, offering: Offering): Promise<Room> {
+    return (this.room ??= lockRoom(tx, workspaceId, offering))
+  }
+
+  /** Called when the transaction made room. */
+  readAgain(): void {
+    this.room = null
+  }
+}
+
+/** Places a run that is about to be inserted, and takes its room. `offer`: it may be inserted as offered to this device. */
 export function placeNew(
   run: RunFacts,
   { facts, refusalOf }: Room,
@@ -53,8 +67,10 @@ export function placeNew(
   const placement = placeRun(run, facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
   const isOffered = placement.kind === 'device' && refusalOf(placeOfRun(run)) === null && isLinked(placement.publicId)
+  if (!isOffered) return { placement, offer: null }
+  takeRoom(run, placement, facts)
   const at = world.now()
-  return { placement, offer: isOffered ? { device: placement.publicId, at, expiresAt: at + offerMs } : null }
+  return { placement, offer: { device: placement.publicId, at, expiresAt: at + offerMs } }
 }
 
 /** Offers those of the runs that wait and that a linked device may take now. Ends those that may not start now. */

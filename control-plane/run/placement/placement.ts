@@ -58,16 +58,26 @@ export function placeAll<Run extends { facts: RunFacts }>(
       continue
     }
     const { kind: _, ...place } = placement
-    const device = devices.find(({ publicId }) => publicId === place.publicId)
     // The run's own place was lost a moment ago.
-    if (device === undefined) continue
+    if (!takeRoom(run.facts, place, left)) continue
     placed.push({ run, ...place })
-    device.used++
-    const asPlaced = place.onFallback ? onFallback(run.facts) : run.facts
-    for (const quota of [quotaFor(asPlaced, device, left), circuitFor(asPlaced, device, left)])
-      if (quota !== undefined) quota.room--
   }
   return { placed, wanting, left }
+}
+
+/** Counts a run that is placed on a device. False when the device is not there. */
+export function takeRoom(
+  run: RunFacts,
+  place: Pick<Placed<unknown>, 'publicId' | 'onFallback'>,
+  facts: PlacementFacts,
+): boolean {
+  const device = facts.devices.find(({ publicId }) => publicId === place.publicId)
+  if (device === undefined) return false
+  device.used++
+  const asPlaced = place.onFallback ? onFallback(run) : run
+  for (const quota of [quotaFor(asPlaced, device, facts), circuitFor(asPlaced, device, facts)])
+    if (quota !== undefined) quota.room--
+  return true
 }
 
 const hasCloudRoom = ({ cloudRoom }: PlacementFacts) => (cloudRoom ?? 0) > 0

@@ -5,7 +5,7 @@ import type { VariableLeftOut } from '../../../shared/runs/connection-variables.
 import { inOneTrip } from '../../db/one-trip.ts'
 import type { Tx, Db } from '../../db/open.ts'
 import { cancelRun } from '../endings/cancel-run.ts'
-import { lockRoom, type Room } from '../offers/offer.ts'
+import { SharedRoom, type Room } from '../offers/offer.ts'
 import { toRunFacts } from '../placement/facts.ts'
 import { keyOf, keysOfHarness } from '../places/model-access.ts'
 import type { RunFacts, RunPlace, SecretNames } from '../places/place.ts'
@@ -105,7 +105,7 @@ export async function draftRun(
   const { workspaceId } = wake.agent
   const [room, isCauseGone, ofTask, isPrivate] = await inOneTrip(tx, [
     // The room is locked first: whether another run works on the task is read once nobody else places any.
-    () => (isPlaced ? lockRoom(tx, workspaceId, context.offers) : null),
+    () => (isPlaced ? (context.room ?? new SharedRoom()).lock(tx, workspaceId, context.offers) : null),
     async () => causedByUuid !== null && !(await isMember(tx, workspaceId, causedByUuid)),
     () => (task === null ? noOthers : findOthersOfTask(tx, task.id)),
     () => isWorkPrivate(tx, wake),
@@ -193,13 +193,14 @@ async function hasItsInstructions(tx: Tx, run: RunRow, spec: RunSpec): Promise<b
 async function endCompactions(
   tx: Tx,
   { run: { agentRef, sessionId } }: Parent,
-  { world, offers: { leaseMs } }: WakeContext,
+  { world, offers: { leaseMs }, room }: WakeContext,
 ): Promise<boolean> {
   let haveEnded = true
   for (const compaction of await listCompacting(tx, agentRef)) {
     const of = compaction.parentRunId === null ? null : await findRun(tx, compaction.parentRunId)
     if (of?.sessionId !== sessionId) continue
     await cancelRun(tx, compaction, { exitReason: 'duplicate_trigger', reason: null, world, leaseMs })
+    room?.readAgain()
     if ((await findRun(tx, compaction.id))?.endedAt === null) haveEnded = false
   }
   return haveEnded

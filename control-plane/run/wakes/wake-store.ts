@@ -100,9 +100,13 @@ export async function claimWakesOfRun(
   return wakes.list(lockRows(rowsOf))
 }
 
-const { seq, id, workspaceId, createdAt } = wakes.columns
+const { seq, id, workspaceId, createdAt, conversationId: inConversation, taskId: ofTask, parentRunId } = wakes.columns
 /** The columns by which wakes are found: their prompts together would not fit into memory. */
-const listed = table('wakes', { seq, id, workspaceId, createdAt })
+const listed = table(
+  'wakes',
+  { seq, id, workspaceId, createdAt, conversationId: inConversation, taskId: ofTask, parentRunId },
+  { columns: { parentRunId: 'continues_run_id' } },
+)
 export type ListedWake = RowOf<typeof listed>
 
 const waitingAfter = (and: string) =>
@@ -133,6 +137,13 @@ export async function listWaitingWakes(
   const { runId, conversationId } = ended
   // An empty id matches no conversation.
   return waitingFor.list(db, [...from, runId, runId, conversationId ?? '', limit])
+}
+
+const waitingByIds = listed.query(`where ${waiting} and id in ? order by created_at, seq`)
+
+/** The ones of these wakes that wait, oldest first. */
+export async function listWakesToTake(db: Db, ids: readonly string[]): Promise<ListedWake[]> {
+  return waitingByIds.list(db, [ids])
 }
 
 export async function answerWakes(

@@ -4,7 +4,7 @@ import type { ModelProvider } from '../../../shared/runs/brokered.ts'
 import type { AllowedCall, RunSpec } from '../../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
 import type { ServiceCatalog } from '../../catalog/services.ts'
-import type { OfferedRun, Offering } from '../offers/offer.ts'
+import type { OfferedRun, Offering, SharedRoom } from '../offers/offer.ts'
 import type { GateReason } from '../../../shared/api/agent-runs.ts'
 import type { AgentRow } from '../../resources/agents/store.ts'
 import type { RunRow, RunStep } from '../../resources/runs/store.ts'
@@ -96,6 +96,8 @@ export interface WakeContext {
   /** Services of whose connections runs get tools and variables. */
   services: ServiceCatalog
   offers: DirectOffers
+  /** The room for all runs of the transaction; left out: there is one run. */
+  room?: SharedRoom
 }
 
 /** The devices linked to this replica, as far as a wake needs them. */

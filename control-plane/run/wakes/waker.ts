@@ -1,4 +1,4 @@
-import { idFrom, type ConversationId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
+import { idFrom, type ConversationId, type TaskId, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import type { World } from '../../../shared/lib/world.ts'
 import { inPages } from '../../db/table.ts'
@@ -21,6 +21,7 @@ import { KeyedQueue } from '../../process/keyed-queue.ts'
 import { afterFailure, asBefore, isSuccessorWake } from './successors.ts'
 import type { CommandStep } from './build-spec.ts'
 import { startRun } from './start-run.ts'
+import { SharedRoom } from '../offers/offer.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
 import {
   answerWakes,
@@ -29,6 +30,7 @@ import {
   claimWakesOfRun,
   findWake,
   listWaitingWakes,
+  listWakesToTake,
   type ListedWake,
   type WakeRow,
 } from './wake-store.ts'
@@ -43,6 +45,9 @@ export interface WakerOptions {
 
 /** Wakes read at once. */
 const batch = 500
+/** Wakes that become runs in one transaction: more of them would hold up the other writes of a SQLite database. */
+const together = 16
+const failed = 'a wake failed; the sweep tries again'
 /** The key of what only finds wakes, and queues them under the keys of their workspaces in their order. */
 const finderKey = 'looks'
 /** Prompts that become one run are together at most this long, as the prompt of a run; what is beyond waits for the next. */
@@ -55,16 +60,20 @@ const mostMerged = 50
  * Makes runs of the wakes that were asked for within other changes (wakes.ts). Each replica hears of each wake; the one
  * that claims its row makes the run, in the same transaction. In a conversation one run of an agent follows another: what
  * is said while it works waits, and becomes one run together. So do the answers to what one run has asked. Wakes of one
- * workspace are made into runs one after another, and wait for none of another workspace.
+ * workspace are made into runs in their order, some of them in one transaction, and wait for none of another workspace.
  */
 export class Waker {
   private readonly options: WakerOptions
   private readonly unsubscribe: (() => void)[] = []
   private readonly work: KeyedQueue
+  /** Wakes that were asked for since the last look. */
+  private readonly asked = new Set<string>()
+  /** The ones of them that are to be taken, in their order, by workspace. */
+  private readonly found = new Map<WorkspaceUuid, Map<string, ListedWake>>()
 
   constructor(options: WakerOptions) {
     this.options = options
-    this.work = new KeyedQueue(options.log, 'a wake failed; the sweep tries again')
+    this.work = new KeyedQueue(options.log, failed)
   }
 
   start(): void {
@@ -72,7 +81,10 @@ export class Waker {
     this.work.start()
     const { bus } = this.options
     this.unsubscribe.push(
-      bus.on('wake.requested', (row) => this.work.add(finderKey, () => this.queueById(row.key), row.key)),
+      bus.on('wake.requested', (row) => {
+        this.asked.add(row.key)
+        this.work.add(finderKey, () => this.queueAsked(), 'asked')
+      }),
       bus.on('run.ended', (row) => {
         const { conversationId } = row.payload
         const ended = {
@@ -87,6 +99,8 @@ export class Waker {
   async stop(): Promise<void> {
     for (const off of this.unsubscribe.splice(0)) off()
     await this.work.stop()
+    this.asked.clear()
+    this.found.clear()
   }
 
   /** Catches what an event missed, soon. */
@@ -105,13 +119,19 @@ export class Waker {
     await this.work.idle()
   }
 
-  private async queueById(id: string): Promise<void> {
-    const asked = await findWake(this.options.root, id)
-    if (asked !== null) this.wakeSoon(asked)
+  private async queueAsked(): Promise<void> {
+    const ids = [...this.asked]
+    this.asked.clear()
+    for (let at = 0; at < ids.length; at += batch)
+      for (const wake of await listWakesToTake(this.options.root, ids.slice(at, at + batch))) this.wakeSoon(wake)
   }
 
-  private wakeSoon({ id, workspaceId }: Pick<WakeRow, 'id' | 'workspaceId'>): void {
-    this.work.add(workspaceId, () => this.wake(id, workspaceId), id)
+  private wakeSoon(wake: ListedWake): void {
+    const { id, workspaceId } = wake
+    const found = this.found.get(workspaceId) ?? new Map<string, ListedWake>()
+    this.found.set(workspaceId, found)
+    if (!found.has(id)) found.set(id, wake)
+    this.work.add(workspaceId, () => this.wakeNext(workspaceId), 'wakes')
   }
 
   /** Queues all wakes that wait: those that wait on, and those that fail, hold up none of the others. */
@@ -123,15 +143,46 @@ export class Waker {
     }
   }
 
-  private async wake(id: string, workspaceId: WorkspaceUuid): Promise<void> {
-    const { root, log } = this.options
-    const answer = await inTransaction(root, (tx) => this.makeRun(tx, id), { locks: [workspaceId] })
-    if (answer === null) return
-    log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
+  /** Takes the next wakes of the workspace in their order: as many as can be made into runs together, or one. */
+  private async wakeNext(workspaceId: WorkspaceUuid): Promise<void> {
+    const found = this.found.get(workspaceId) ?? new Map<string, ListedWake>()
+    const next = leadingTogether([...found.values()])
+    for (const id of next) found.delete(id)
+    if (found.size === 0) this.found.delete(workspaceId)
+    else this.work.add(workspaceId, () => this.wakeNext(workspaceId), 'wakes')
+    try {
+      await this.wake(next, workspaceId)
+    } catch (error) {
+      if (next.length === 1) throw error
+      // A wake that cannot be made into a run holds up none of the others.
+      this.options.log.warn({ err: error, wakes: next.length }, 'wakes were not taken together; each is by itself')
+      for (const id of next) await this.wakeAlone(id, workspaceId)
+    }
+  }
+
+  private async wakeAlone(id: string, workspaceId: WorkspaceUuid): Promise<void> {
+    try {
+      await this.wake([id], workspaceId)
+    } catch (error) {
+      this.options.log.error({ err: error, line: workspaceId, key: id }, failed)
+    }
+  }
+
+  private async wake(ids: readonly string[], workspaceId: WorkspaceUuid): Promise<void> {
+    const { root, log, context } = this.options
+    const work = async (tx: Tx) => {
+      const room = new SharedRoom()
+      const answers = new Map<string, WakeAnswer | null>()
+      for (const id of ids) answers.set(id, await this.makeRun(tx, id, { ...context, room }))
+      return answers
+    }
+    for (const [id, answer] of await inTransaction(root, work, { locks: [workspaceId] }))
+      if (answer !== null)
+        log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
   }
 
   /** Makes the run of a wake; null: the wake waits on, or is no longer there to be taken. */
-  private async makeRun(tx: Tx, id: string): Promise<WakeAnswer | null> {
+  private async makeRun(tx: Tx, id: string, context: WakeContext): Promise<WakeAnswer | null> {
     const asked = await findWake(tx, id)
     const conversationId = asked?.conversationId ?? null
     // The conversation is locked before its wakes: those of one conversation are taken one after another, and so are turns that people
@@ -174,7 +225,7 @@ export class Waker {
               ...asBefore(leading.key, { parent, agent }),
               ...(await afterFailure(tx, leading.key, parent)),
             },
-            this.options.context,
+            context,
           )
     const done = wakes.filter((wake) => !mustWait(wake, answer)).map((wake) => wake.id)
     await answerWakes(tx, { ids: done, answer, at: this.options.world.now() })
@@ -197,6 +248,22 @@ export class Waker {
     // The agent is asked about again after the wakes are locked, or two replicas could each start a run.
     return (await isAtWork()) ? null : fitting(waiting)
   }
+}
+
+/**
+ * Returns the ids of the first wakes that become runs in one transaction. One of a conversation, or that goes on with a run, is taken by
+ * itself: it locks that before it locks the room of the workspace, as everybody does. Of a task there is one, so that the time at which its runs
+ * were made tells their order.
+ */
+function leadingTogether(wakes: readonly ListedWake[]): string[] {
+  const isPlain = ({ conversationId, parentRunId }: ListedWake) => conversationId === null && parentRunId === null
+  const tasks = new Set<TaskId>()
+  const ends = wakes.slice(0, together).findIndex((wake, at) => {
+    if (at > 0 && (!isPlain(wake) || !isPlain(wakes[at - 1]!))) return true
+    if (wake.taskId === null) return false
+    return tasks.size === tasks.add(wake.taskId).size
+  })
+  return wakes.slice(0, ends === -1 ? together : ends).map(({ id }) => id)
 }
 
 /**
