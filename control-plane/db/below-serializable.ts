@@ -13,7 +13,7 @@ export const belowSerializable: readonly { what: string; tables: readonly string
   {
     what: 'claims, offers taken back, harness starts, and since when nothing gates a run',
     tables: ['runs'],
-    why: 'One statement changes one row from one state of its lease to the next. Whoever decides by that state writes the same row.',
+    why: 'One statement changes each row from one state of its lease to the next, whatever becomes of the others that it is about. Whoever decides by that state writes the same row.',
   },
   {
     what: 'heartbeats, links, claim states and readiness of devices',

@@ -14,7 +14,7 @@ import { changesBy, conditionsFor, madeWith, type ChangingEvent } from './machin
 // The only file that writes rows of `runs`, but for the sweep that removes those of removed workspaces. Each change is an event of
 // the machine, and its statement is made of the machine's rule: a compare-and-set on what the rule asks of the row, so that an event
 // which the machine refuses changes nothing. No statement reads the row first, and what comes often is one statement for all of
-// it: an offer of many runs to one device, and all events of a run that were received together.
+// it: offers, claims and endings of one moment, each row under the conditions of its own event, and all events of a run that were received together.
 
 const given = [
   'id',

@@ -13,7 +13,7 @@ import { listFrames } from '../../control-plane/resources/runs/log-store.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { hasPostgres, onBoth, openPostgres, openSqlite } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
-import { claimRun, offerRuns } from '../../control-plane/run/change-store.ts'
+import { claimRun, claimRuns, offerRuns } from '../../control-plane/run/change-store.ts'
 import { endRun } from '../kit/end-run.ts'
 import { endReport } from '../kit/end-report.ts'
 import { registerAllRunEffects } from '../../control-plane/register-run-effects.ts'
@@ -244,3 +244,34 @@ test.skipIf(!hasPostgres())(
     }
   },
 )
+
+test.skipIf(!hasPostgres())('two replicas that claim and end the same runs at once do each of it once', async () => {
+  registerAllRunEffects()
+  const database = await openPostgres()
+  const { root } = database
+  try {
+    const device = idFrom<DeviceRef>('dvc_a')
+    const runs: { runId: RunId; workspaceId: WorkspaceUuid }[] = []
+    for (const workspaceId of [await seedWorkspace(root), await seedWorkspace(root)]) {
+      const agent = await seedAgent(root, workspaceId)
+      for (let count = 0; count < 10; count++) runs.push({ runId: (await seedRun(root, agent)).id, workspaceId })
+    }
+    await offerRuns(root, { runIds: runs.map(({ runId }) => runId), device, expiresAt: at })
+    const sent = runs.map(({ runId }) => ({ runId, fence: 1, device, at }))
+    const both = await Promise.all([claimRuns(root, sent), claimRuns(root, sent.toReversed(), { areFree: true })])
+    const claimed = both.flat().map(({ run }) => run.id)
+    expect(claimed.toSorted()).toEqual(runs.map(({ runId }) => runId).toSorted())
+    const first = runs.map(endingOf)
+    const second = runs.toReversed().map((of) => endingOf({ ...of, told: { exitReason: 'error' } }))
+    const replicas = [ingestOf(database), ingestOf(database)] as const
+    await Promise.all([
+      ...first.map(({ item }) => replicas[0].push(item)),
+      ...second.map(({ item }) => replicas[1].push(item)),
+    ])
+    for (const { said } of [...first, ...second]) expect(said).toEqual(['run.closed'])
+    const ended: string[] = await root('outbox').where({ topic: 'run.ended' }).pluck('key')
+    expect(ended.toSorted()).toEqual(claimed.toSorted())
+  } finally {
+    await database.close()
+  }
+})
