@@ -68,7 +68,7 @@ export class DeviceStates {
   }
 
   async declined(link: Link, message: DeviceMessage & { type: 'run.declined' }): Promise<void> {
-    const { root, log, dispatcher, world } = this.options
+    const { log, dispatcher, world } = this.options
     const offer = { runId: message.runId, fence: message.fence, device: link.publicId }
     log.info({ runId: message.runId, reason: message.reason, device: link.publicId }, 'run declined')
     if (message.reason === 'already_running') {

@@ -5,7 +5,7 @@ import type { Tx } from '../../db/open.ts'
 import { lockPlacement } from '../placement/facts.ts'
 import type { Placement, RunFacts } from '../places/place.ts'
 import { placeOfRun } from '../places/places.ts'
-import { placeAll, placeRun, takeRoom } from '../placement/placement.ts'
+import { placeAll, placeRun, countPlaced } from '../placement/placement.ts'
 import { findWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { listSpecs } from '../../resources/runs/details-store.ts'
 import { offerEach } from '../change-store.ts'
@@ -68,7 +68,7 @@ export function placeNew(
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
   const isOffered = placement.kind === 'device' && refusalOf(placeOfRun(run)) === null && isLinked(placement.publicId)
   if (!isOffered) return { placement, offer: null }
-  takeRoom(run, placement, facts)
+  countPlaced(run, placement, facts)
   const at = world.now()
   return { placement, offer: { device: placement.publicId, at, expiresAt: at + offerMs } }
 }

@@ -59,14 +59,14 @@ export function placeAll<Run extends { facts: RunFacts }>(
     }
     const { kind: _, ...place } = placement
     // The run's own place was lost a moment ago.
-    if (!takeRoom(run.facts, place, left)) continue
+    if (!countPlaced(run.facts, place, left)) continue
     placed.push({ run, ...place })
   }
   return { placed, wanting, left }
 }
 
 /** Counts a run that is placed on a device. False when the device is not there. */
-export function takeRoom(
+export function countPlaced(
   run: RunFacts,
   place: Pick<Placed<unknown>, 'publicId' | 'onFallback'>,
   facts: PlacementFacts,
