@@ -18,6 +18,7 @@ import {
   findWake,
   insertWakes,
   listWaitingWakes,
+  listWakesToTake,
   removeOldWakes,
   type NewWake,
 } from '../../control-plane/run/wakes/wake-store.ts'
@@ -139,6 +140,7 @@ onBoth('what waits for an agent in a conversation is taken together, oldest firs
   const [oldest, ...rest] = await listWaitingWakes(root, { limit: 9 })
   // The prompts of hundreds would not fit into memory.
   expect(oldest).toMatchObject({ id: first.id, workspaceId, createdAt: at, seq: expect.any(Number) })
+  expect(await listWakesToTake(root, [rest[0]!.id, first.id, 'wak_x'])).toEqual([oldest, rest[0]])
   expect(await listWaitingWakes(root, { limit: 9, after: oldest! })).toEqual(rest)
   expect(await listWaitingWakes(root, { limit: 9, after: rest.at(-1)! })).toEqual([])
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: idFrom('run_x'), conversationId } })).toHaveLength(4)
