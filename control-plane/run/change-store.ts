@@ -110,11 +110,8 @@ const idRow = z.object({ id: runId })
 const texts = new Texts(100)
 
 /** Offers queued runs to a device, each under a higher fence. Returns those that no other writer was first with. */
-export async function offerRuns(
-  db: Db,
-  { runIds, device, expiresAt }: { runIds: readonly RunId[] } & Offer,
-): Promise<Lease[]> {
-  return offers(db, updateFor({ type: 'offered', device, expiresAt }, 'id in ?', [runIds]))
+export async function offerRuns(db: Db, { runIds, ...offer }: { runIds: readonly RunId[] } & Offer): Promise<Lease[]> {
+  return offers(db, updateFor({ type: 'offered', ...offer }, 'id in ?', [runIds]))
 }
 
 /** The same for runs of which each is offered to a device of its own. */

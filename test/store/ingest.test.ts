@@ -160,7 +160,7 @@ onBoth('endings that come together are written together, each as it would be by 
   const device = idFrom<DeviceRef>('dvc_a')
   const begun = async (of = agents[0]) => {
     const { id: runId } = await seedRun(root, of)
-    await offerRuns(root, { runIds: [runId], device, expiresAt: at })
+    await offerRuns(root, { runIds: [runId], device, at, expiresAt: at })
     await claimRun(root, { runId, fence: 1, device, at })
     return runId
   }
@@ -174,7 +174,7 @@ onBoth('endings that come together are written together, each as it would be by 
     await begun(),
     await begun(agents[1]),
   ]
-  await offerRuns(root, { runIds: [offered], device, expiresAt: at })
+  await offerRuns(root, { runIds: [offered], device, at, expiresAt: at })
   await endRun(root, { runId: over, fence: 1, exitReason: 'runner_lost', errorMessage: null, at })
   const endings = [
     endingOf({ runId: plain, workspaceId }),
@@ -221,7 +221,7 @@ test.skipIf(!hasPostgres())(
       const agent = await seedAgent(root, workspaceId)
       const device = idFrom<DeviceRef>('dvc_a')
       const ids = [(await seedRun(root, agent)).id, (await seedRun(root, agent)).id] as const
-      await offerRuns(root, { runIds: ids, device, expiresAt: at })
+      await offerRuns(root, { runIds: ids, device, at, expiresAt: at })
       for (const runId of ids) await claimRun(root, { runId, fence: 1, device, at })
       const [first, second] = ids.map((runId) => endingOf({ runId, workspaceId })) as [
         ReturnType<typeof endingOf>,
@@ -256,7 +256,7 @@ test.skipIf(!hasPostgres())('two replicas that claim and end the same runs at on
       const agent = await seedAgent(root, workspaceId)
       for (let count = 0; count < 10; count++) runs.push({ runId: (await seedRun(root, agent)).id, workspaceId })
     }
-    await offerRuns(root, { runIds: runs.map(({ runId }) => runId), device, expiresAt: at })
+    await offerRuns(root, { runIds: runs.map(({ runId }) => runId), device, at, expiresAt: at })
     const sent = runs.map(({ runId }) => ({ runId, fence: 1, device, at }))
     const both = await Promise.all([claimRuns(root, sent), claimRuns(root, sent.toReversed(), { areFree: true })])
     const claimed = both.flat().map(({ run }) => run.id)

@@ -293,7 +293,7 @@ onBoth('runs are claimed together, each under its own fence and device', async (
   const ids = await Promise.all(Array.from({ length: 5 }, async () => (await seedRun(root, agent)).id))
   const [own, others, late, unoffered, secret] = ids as [RunId, RunId, RunId, RunId, RunId]
   await offer(root, own, late, secret)
-  await offerRuns(root, { runIds: [others], device: other, expiresAt: at + 10 })
+  await offerRuns(root, { runIds: [others], device: other, at, expiresAt: at + 10 })
   await changeRun(root, late, { type: 'offer_withdrawn', fence: 1 })
   await offer(root, late)
   const sent = [

@@ -116,7 +116,7 @@ onBoth(`rows change together as each would alone, at ${moments} moments with the
     })
     const leases = await offerEach(
       root,
-      offers.map(({ runId, offered: { device, expiresAt } }) => ({ runId, device, expiresAt })),
+      offers.map(({ runId, offered: { device, at, expiresAt } }) => ({ runId, device, at, expiresAt })),
     )
     for (const { runId, offered } of offers) {
       const each = all.find(({ run }) => run.id === runId)!
