@@ -8,22 +8,27 @@ import { pathResolver } from './machine/input.ts'
 import { readEnvironment } from './machine/environment.ts'
 import { usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
-import { createOutput, endWhenNothingIsTaken, findOutputLoss, type Output } from './output/output.ts'
+import {
+  createOutput,
+  endWhenNothingIsTaken,
+  findOutputLoss,
+  type Output,
+  type OutputOptions,
+  type WantedFormat,
+} from './output/output.ts'
 import { valuesOf } from './arguments/values.ts'
 
 /** Runs one command line and returns the exit status. */
 export async function start(argv: readonly string[]): Promise<number> {
   const env = readEnvironment(process.env)
-  const outputFor = (wanted: 'json' | 'table' | null) =>
-    createOutput({
-      stdout: process.stdout,
-      stderr: () => process.stderr,
-      wanted,
-      isDebugging: env.isDebugging,
-      isInRun: env.run !== null,
-    })
-  const wanted = wantedFormat(argv)
-  const out = outputFor(wanted)
+  const out = createOutput({
+    stdout: process.stdout,
+    stderr: () => process.stderr,
+    ...wantedOutput(argv, env.hasColours),
+    isDebugging: env.isDebugging,
+    isInRun: env.run !== null,
+    now: () => realWorld.now(),
+  })
   endWhenNothingIsTaken(process.stdout, (error) => out.failure(error))
   const status = await answer(argv, { out, env })
   // Nothing may be optimized at the exit; a call that failed before its request has not said so.
@@ -58,12 +63,13 @@ interface Invocation {
   env: ReturnType<typeof readEnvironment>
 }
 
-async function run({ command, rest, out, env }: Invocation): Promise<number> {
+async function run({ command, rest, out: plainOut, env }: Invocation): Promise<number> {
   const sources = { resolvePath: pathResolver(), readInput }
   const bound = bindValues(command, rest)
   const parsed =
     parseQuickly(command, bound) ?? (await import('./arguments/parse-with-yargs.ts')).parseWithYargs(command, bound)
   const values = await valuesOf(command, parsed, sources)
+  const out = await inForm(plainOut, command, values.local)
   if (values.dropped.length > 0) {
     const flags = values.dropped.map((name) => `--${name}`).join(', ')
     out.message(
@@ -98,12 +104,33 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
   return (await flow(context)) ?? 0
 }
 
-/** Read before the command line is parsed, since its errors are shown in this format, too. */
-function wantedFormat(argv: readonly string[]): 'json' | 'table' | null {
-  const at = argv.findLastIndex((word) => word === '--output' || word.startsWith('--output='))
-  const value = at === -1 ? null : argv[at] === '--output' ? argv[at + 1] : argv[at]!.slice('--output='.length)
-  return value === 'json' || value === 'table' ? value : null
+/** With `--json FIELDS` and `--jq` the JSON is printed in a form of its own. */
+async function inForm(out: Output, command: Command, { json, jq }: Readonly<Record<string, unknown>>): Promise<Output> {
+  if ((json === undefined || json === '') && jq === undefined) return out
+  const { fieldsOf, withForm } = await import('./output/form.ts')
+  return withForm(out, { fields: await fieldsOf(json, command), expression: typeof jq === 'string' ? jq : null })
 }
+
+/** Read before the command line is parsed, since its errors are shown in this format, too. */
+function wantedOutput(
+  argv: readonly string[],
+  hasColours: boolean | null,
+): Pick<OutputOptions, 'wanted' | 'hasColours'> {
+  const end = argv.indexOf('--')
+  const words = end === -1 ? argv : argv.slice(0, end)
+  const valueOf = (...spellings: readonly string[]) => {
+    const at = words.findLastIndex((word) => spellings.includes(word.split('=', 1)[0]!))
+    return at === -1 ? null : words[at]!.includes('=') ? words[at]!.slice(words[at]!.indexOf('=') + 1) : words[at + 1]
+  }
+  const [format, colour] = [valueOf('--output', '-o'), valueOf('--color')]
+  const isJson = words.some((word) => word === '--json' || word.startsWith('--json=') || /^--jq(=|$)/.test(word))
+  return {
+    wanted: isJson ? 'json' : (formats.find((name) => name === format) ?? null),
+    hasColours: colour === 'always' ? true : colour === 'never' ? false : hasColours,
+  }
+}
+
+const formats: readonly WantedFormat[] = ['json', 'table', 'tsv']
 
 function asksForHelp(rest: readonly string[]): boolean {
   const end = rest.indexOf('--')

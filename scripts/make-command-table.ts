@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandsFromContract } from '../cli/arguments/from-contract.ts'
+import { commandsFromContract, fieldsFromContract } from '../cli/arguments/from-contract.ts'
 
 /**
  * Writes the commands of the contract to cli/arguments: all of each to command-table.json, names and summaries to
- * command-heads.json. Run it after a change of a route's command or schemas.
+ * command-heads.json, and the fields of their records to command-fields.json. Run it after a change of a route's command or schemas.
  */
 const root = join(import.meta.dirname, '..')
 const commands = commandsFromContract()
@@ -15,6 +15,7 @@ write(
   'command-heads.json',
   commands.map(({ name, summary }) => ({ name, summary })),
 )
+write('command-fields.json', fieldsFromContract())
 
 function write(name: string, value: unknown): void {
   const path = join(root, 'cli/arguments', name)

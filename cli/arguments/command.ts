@@ -15,6 +15,10 @@ export interface Command {
   flags: readonly CommandFlag[]
   /** null: the command is not one call of the API. */
   route: CommandRoute | null
+  /** The look of the record or records that it prints; without one the reply has no body. */
+  shows?: string
+  /** The key of the list in the reply. */
+  list?: string
   /** Prints these fields of the reply as text. */
   print?: { stdout: string; stderr?: string }
   /** The path to call with the values as `ids` when the variadic positional has several. */
@@ -36,14 +40,45 @@ export interface CommandRoute {
   callers: string
 }
 
+export const jsonFlag: CommandFlag = {
+  name: 'json',
+  target: null,
+  kind: 'string',
+  bare: '',
+  description: 'Print JSON: all of it, or only these fields (`--json id,status`).',
+}
+
+/** Flag of lists that come in pages. */
+export const allFlag: CommandFlag = {
+  name: 'all',
+  target: null,
+  kind: 'boolean',
+  description: 'Read all pages.',
+}
+
 /** Flags that all commands take. */
 export const globalFlags: readonly CommandFlag[] = [
   {
     name: 'output',
     target: null,
     kind: 'string',
-    choices: ['json', 'table'],
+    aliases: ['o'],
+    choices: ['json', 'table', 'tsv'],
     description: 'How the result is printed. Default: a table on a terminal, else (and in a run) JSON.',
+  },
+  jsonFlag,
+  {
+    name: 'jq',
+    target: null,
+    kind: 'string',
+    description: 'Print what this jq expression makes of the JSON.',
+  },
+  {
+    name: 'color',
+    target: null,
+    kind: 'string',
+    choices: ['auto', 'always', 'never'],
+    description: 'Whether to print colours. Default: on a terminal, unless NO_COLOR is set.',
   },
   {
     name: 'workspace',

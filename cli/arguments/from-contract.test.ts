@@ -46,7 +46,7 @@ test('command names are unique, no command hides a global flag, and no flag has 
     expect(new Set(names).size, command.name).toBe(names.length)
     expect(names, command.name).not.toContain('help')
   }
-  expect(globalFlags.map((flag) => flag.name)).toEqual(['output', 'workspace'])
+  expect(globalFlags.map((flag) => flag.name)).toEqual(['output', 'json', 'jq', 'color', 'workspace'])
 })
 
 test('the example of each command is accepted by svc and fills the path of its route', async () => {

@@ -3,6 +3,7 @@ import { flagsOf } from '../../shared/api/flags.ts'
 import type { CommandSpec, PositionalSpec } from '../../shared/api/command.ts'
 import { schemaAt, shapeOf } from '../../shared/api/schema-shape.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
+import { fieldNamesOf, replyShapeOf } from '../../shared/api/reply-shape.ts'
 import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 import type { Command } from './command.ts'
 
@@ -17,9 +18,21 @@ export function commandsFromContract(): Command[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
+/** The fields of each record that commands print, by its look. */
+export function fieldsFromContract(): Record<string, string[]> {
+  const fields: Record<string, string[]> = {}
+  for (const route of contract) {
+    const shape = replyShapeOf(route)
+    if (shape !== null && route.commands.length > 0) fields[shape.look] = fieldNamesOf(shape.record)
+  }
+  return fields
+}
+
 function commandOf(route: AnyRoute, spec: CommandSpec): Command {
   const batch = spec.batch === undefined ? null : contract.find((candidate) => candidate.id === spec.batch)
   if (batch === undefined) throw new Error(`${spec.command}: no route ${spec.batch}`)
+  const shape = replyShapeOf(route)
+  const shows = spec.shows ?? shape?.look
   return {
     name: spec.command,
     summary: route.summary,
@@ -35,6 +48,8 @@ function commandOf(route: AnyRoute, spec: CommandSpec): Command {
       errors: [...ownErrors(route), ...route.plainErrors],
       callers: callersInWords(route),
     },
+    ...(shows === undefined ? {} : { shows }),
+    ...(shape?.list == null ? {} : { list: shape.list }),
     ...(spec.print === undefined ? {} : { print: spec.print }),
     ...(batch === null ? {} : { batchPath: batch.base + batch.path }),
   }

@@ -1,4 +1,4 @@
-import { globalFlags, type Command, type ParsedArguments } from './command.ts'
+import { allFlag, globalFlags, jsonFlag, type Command, type ParsedArguments } from './command.ts'
 import type { CommandFlag } from '../../shared/api/command.ts'
 import { usageError } from '../errors/cli-error.ts'
 
@@ -6,11 +6,24 @@ import { usageError } from '../errors/cli-error.ts'
 // plainly well formed. yargs reads the rest and says what is wrong (docs/adr/0080). Both give the same result, which a test proves
 // for every command.
 
-/** The command's own flags, and the global ones whose names it does not use. */
+/** The command's own flags, and the shared ones whose names and letters it does not use. */
 export function flagsFor(command: Command): readonly CommandFlag[] {
-  const own = new Set(command.flags.map((flag) => flag.name))
-  return [...command.flags, ...globalFlags.filter((flag) => !own.has(flag.name))]
+  const own = new Set(command.flags.flatMap((flag) => [flag.name, ...(flag.aliases ?? [])]))
+  const shared = hasPages(command) ? [allFlag, ...globalFlags] : globalFlags
+  const left = shared.filter(({ name }) => !own.has(name))
+  return [...command.flags, ...left.map((flag) => ({ ...flag, ...ownAliases(flag, own) }))]
 }
+
+const ownAliases = ({ aliases }: CommandFlag, taken: ReadonlySet<string>) =>
+  aliases === undefined ? {} : { aliases: aliases.filter((alias) => !taken.has(alias)) }
+
+/** Whether the command reads a list that comes in pages. */
+export const hasPages = ({ list, flags }: Command): boolean =>
+  list !== undefined && flags.some(({ target }) => target === 'query.startingAfter' || isCursor(target, flags))
+
+/** Of messages `after` counts rows. */
+const isCursor = (target: string | null, flags: readonly CommandFlag[]) =>
+  target === 'query.after' && !flags.some((flag) => flag.target === 'query.around')
 
 /** The command with the longest name that `words` begin with, and the rest of them. */
 export function matchCommand(
@@ -26,12 +39,16 @@ export function matchCommand(
 }
 
 /**
- * Binds values to their flags: `--prompt "- do this"` becomes `--prompt=- do this`, so that no value is taken for a
- * flag. A word that is itself a flag of this command is not bound: there the value was forgotten.
+ * Binds values to their flags, which get their main names: `--prompt "- do this"` becomes `--prompt=- do this`, so that no value is
+ * taken for a flag. A word that is itself a flag of this command is not bound: there the value was forgotten.
  */
 export function bindValues(command: Command, rest: readonly string[]): string[] {
   const flags = new Map<string, CommandFlag>()
   for (const flag of flagsFor(command)) for (const spelling of spellingsOf(flag)) flags.set(spelling, flag)
+  return bindFields(command, bindEach(flags, rest))
+}
+
+function bindEach(flags: ReadonlyMap<string, CommandFlag>, rest: readonly string[]): string[] {
   const bound: string[] = []
   for (let at = 0; at < rest.length; at++) {
     const word = rest[at]!
@@ -40,12 +57,35 @@ export function bindValues(command: Command, rest: readonly string[]): string[] 
     const next = rest[at + 1]
     const takesNext = flag !== undefined && flag.kind !== 'boolean' && flag.bare === undefined && next !== undefined
     const isFlag = next !== undefined && flags.has(next.split('=', 1)[0]!)
-    if (takesNext && !isFlag && word.startsWith('--')) {
-      bound.push(`${word}=${next}`)
+    if (takesNext && !isFlag) {
+      bound.push(`--${flag.name}=${next}`)
       at++
-    } else bound.push(word)
+    } else bound.push(mainSpelling(flags, word))
   }
   return bound
+}
+
+function mainSpelling(flags: ReadonlyMap<string, CommandFlag>, word: string): string {
+  const spelling = word.split('=', 1)[0]!
+  const flag = flags.get(spelling)
+  return flag === undefined ? word : `--${flag.name}${word.slice(spelling.length)}`
+}
+
+/**
+ * `--json` alone means all fields. The word behind it names fields, unless it cannot or the command then lacks a positional that it needs:
+ * `svc run list --json id,status`, but `svc run get --json run_3nB7cW1yHsD5jK9q`.
+ */
+function bindFields(command: Command, bound: readonly string[]): string[] {
+  const spelling = `--${jsonFlag.name}`
+  const end = bound.indexOf('--')
+  const at = bound.indexOf(spelling)
+  if (at === -1 || (end !== -1 && end < at) || !flagsFor(command).some(({ name }) => name === jsonFlag.name))
+    return [...bound]
+  const next = bound[at + 1] ?? ''
+  const words = bound.filter((word, place) => (end !== -1 && place > end) || !word.startsWith('-')).length
+  const needed = command.positionals.filter((each) => each.default === undefined && each.isOptional !== true).length
+  const isFields = /^[A-Za-z]\w*(,\w+)*,?$/.test(next) && words > needed
+  return [...bound.slice(0, at), `${spelling}=${isFields ? next : ''}`, ...bound.slice(isFields ? at + 2 : at + 1)]
 }
 
 /** The names of the flags in the order in which they stand in a line whose values are bound. */
@@ -65,10 +105,8 @@ export const spellingsOf = ({ name, aliases }: CommandFlag): string[] => [
 /** Reads a plainly well formed line; null leaves it to yargs. */
 export function parseQuickly(command: Command, rest: readonly string[]): ParsedArguments | null {
   const flags = flagsFor(command)
-  // Only yargs reads flags whose value may be left out.
-  const isPlain = flags.every(
-    (flag) => flag.bare === undefined || !rest.some((word) => word.startsWith(`--${flag.name}`)),
-  )
+  // Only yargs reads flags whose value was left out.
+  const isPlain = flags.every((flag) => flag.bare === undefined || !rest.includes(`--${flag.name}`))
   if (!isPlain || hasSwitchedValue(flags, rest)) return null
   const { parseArgs } = process.getBuiltinModule('node:util')
   const options = Object.fromEntries(
@@ -78,7 +116,9 @@ export function parseQuickly(command: Command, rest: readonly string[]): ParsedA
     const parsed = parseArgs({ args: [...rest], options, allowPositionals: true, strict: true })
     return {
       positionals: placePositionals(command, parsed.positionals),
-      flags: Object.fromEntries(Object.entries(parsed.values).map(([name, given = []]) => [name, lastSwitch(given)])),
+      flags: Object.fromEntries(
+        Object.entries(parsed.values).map(([name, given = []]) => [name, lastSwitch(withBare(flags, name, given))]),
+      ),
     }
   } catch {
     return null
@@ -89,6 +129,12 @@ export function parseQuickly(command: Command, rest: readonly string[]): ParsedA
 function hasSwitchedValue(flags: readonly CommandFlag[], rest: readonly string[]): boolean {
   const switches = new Set(flags.filter(({ kind }) => kind === 'boolean').flatMap(spellingsOf))
   return rest.some((word, at) => switches.has(word) && ['true', 'false'].includes(rest[at + 1] ?? ''))
+}
+
+/** The empty text stands for the value of a flag that was given without one. */
+function withBare(flags: readonly CommandFlag[], name: string, given: readonly (string | boolean)[]) {
+  const mayBeBare = flags.some((flag) => flag.name === name && flag.bare !== undefined)
+  return mayBeBare ? given.map((item) => (item === '' ? true : item)) : given
 }
 
 /** Of a switch that is given more than once the last one holds. */

@@ -53,7 +53,7 @@ async function waitForAnswer(
 }
 
 async function printAnswer(context: CommandContext, question: unknown): Promise<number> {
-  if (question !== null) await printReply(context, question)
+  if (question !== null) await printReply(context, question, 'Question')
   if (question !== null && (question as { answeredBy?: unknown }).answeredBy !== null) return exitStatus('ok')
   context.out.message('svc: nobody answered in time.')
   return exitStatus('wait_timed_out')

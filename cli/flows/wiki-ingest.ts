@@ -35,7 +35,7 @@ export const wikiIngest: Flow = async (context) => {
   const archived = listAt(plan, 'archived')
   if (context.values.local['dry-run'] === true) {
     const unchanged = files.length - missing.size
-    await printReply(context, { root, missing: [...missing], archived, unchanged, skipped })
+    await printReply(context, { root, missing: [...missing], archived, unchanged, skipped }, 'wiki ingest')
     return skipped.length === 0 ? 0 : 1
   }
   const lacking = files.filter((file) => missing.has(file.path))
@@ -44,7 +44,7 @@ export const wikiIngest: Flow = async (context) => {
     for await (const batch of batches(dir, { root, files, lacking, skipped })) await send(client, batch, done)
   const { failed, ...counts } = done
   const unchanged = files.length - counts.created - counts.updated - unsent(files, skipped)
-  await printReply(context, { root, ...counts, unchanged, failed, skipped })
+  await printReply(context, { root, ...counts, unchanged, failed, skipped }, 'wiki ingest')
   return failed.length + skipped.length === 0 ? 0 : 1
 }
 

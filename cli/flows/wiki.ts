@@ -34,7 +34,7 @@ export const wikiGet: Flow = async (context) => {
   }
   const place = resolvePath(target)
   await writeWhole(place, Readable.from([Buffer.from(text)]), true)
-  await out.result({ path: place, sizeBytes: Buffer.byteLength(text) })
+  await out.result({ path: place, sizeBytes: Buffer.byteLength(text) }, { look: 'wiki get' })
 }
 
 /** `wiki restore`: without a revision, the newest one that readers do not see. */

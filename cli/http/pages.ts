@@ -11,21 +11,34 @@ import type { Client } from '../calls/client.ts'
 
 type CursorKey = 'after' | 'cursor' | 'startingAfter' | 'endingBefore'
 
-export async function* pagesOf(client: Client, call: ApiCall): AsyncGenerator {
+/** `rows`: how many are read in all, and on one page; default: as the call says, to the end. */
+export async function* pagesOf(client: Client, call: ApiCall, rows?: RowLimits): AsyncGenerator {
   let at = call
+  let read = 0
   const key = cursorKeyOf(call)
   const seen = new Set<string>()
   for (;;) {
-    const { body } = await client.call(at)
+    const { body } = await client.call(rows === undefined ? at : withLimit(at, rows, read))
     yield body
+    read += listAt(body, 'data').length
     const next = textAt(body, 'nextCursor')
-    if (next === null || fieldAt(body, 'hasMore') === false) return
+    if (next === null || fieldAt(body, 'hasMore') === false || read >= (rows?.most ?? Infinity)) return
     // A list that returns to an earlier page would never end.
     if (seen.has(next)) throw neverEnds(call)
     seen.add(next)
     at = withCursor(call, key, next)
   }
 }
+
+export interface RowLimits {
+  most: number
+  perPage: number
+}
+
+const withLimit = (call: ApiCall, { most, perPage }: RowLimits, read: number): ApiCall => ({
+  ...call,
+  query: { ...call.query, limit: Math.min(perPage, most - read) },
+})
 
 export async function* rowsOf(client: Client, call: ApiCall): AsyncGenerator {
   for await (const page of pagesOf(client, call)) yield* listAt(page, 'data')

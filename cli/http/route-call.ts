@@ -1,24 +1,42 @@
 import type { Command } from '../arguments/command.ts'
+import { hasPages } from '../arguments/parse.ts'
 import type { CommandContext, Flow } from '../context/context.ts'
 import { textAt } from '../replies/fields.ts'
 import type { ApiCall } from '../calls/api-call.ts'
 import type { Client } from '../calls/client.ts'
+import type { Shape } from '../output/shape.ts'
 import { pathSegment } from './path-segment.ts'
 import type { Values } from '../arguments/values.ts'
 
 /** A command that is one call: sends its values and prints the reply. */
 export const callRoute: Flow = async (context) => {
   const client = await context.connect()
-  const { body } = await client.call(callOf(context, { params: await fallbacks(context, client) }))
-  await printReply(context, body)
+  await send(context, client, { params: await fallbacks(context, client) })
 }
 
 /** Makes the command's call and prints the reply. */
 export async function sendAndPrint(context: CommandContext, changes?: CallChanges): Promise<void> {
-  const client = await context.connect()
-  const { body } = await client.call(callOf(context, changes))
-  await printReply(context, body)
+  await send(context, await context.connect(), changes)
 }
+
+async function send(context: CommandContext, client: Client, changes?: CallChanges): Promise<void> {
+  const call = callOf(context, changes)
+  if (needsPages(context)) {
+    const { printPages } = await import('./print-pages.ts')
+    const { command, values } = context
+    await printPages(context, client, { call, perPage: perPageOf(command), shape: shapeOf(command, values) })
+  } else await printReply(context, (await client.call(call)).body)
+}
+
+/** Whether more rows are asked for than one page has. */
+function needsPages({ command, values }: CommandContext): boolean {
+  if (!hasPages(command)) return false
+  const limit = values.query['limit']
+  return values.local['all'] === true || (typeof limit === 'number' && limit > perPageOf(command))
+}
+
+/** The most rows of a page. */
+const perPageOf = ({ flags }: Command): number => flags.find(({ perPage }) => perPage !== undefined)?.perPage ?? 100
 
 /** Values for parameters that were left out and have a fallback: the workspace of the caller. */
 async function fallbacks({ command, values }: CommandContext, client: Client): Promise<Record<string, string>> {
@@ -59,80 +77,37 @@ export function fillPath(path: string, params: Readonly<Record<string, string>>)
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathSegment(params[name] ?? ''))
 }
 
-export async function printReply({ command, out, values }: CommandContext, body: unknown): Promise<void> {
+/** `look`: of what is printed, where that is not the reply of the command's own route. */
+export async function printReply(
+  { command, out, values }: CommandContext,
+  body: unknown,
+  look?: string,
+): Promise<void> {
   const { print } = command
   if (print !== undefined && !out.isJsonWanted) {
     out.exact(textAt(body, print.stdout) ?? '')
     if (print.stderr !== undefined) out.message(`${print.stderr}: ${textAt(body, print.stderr) ?? ''}`)
     return
   }
-  await out.result(body, columnsFor(command, values), nextFlagOf(command, values))
+  await out.result(body, look === undefined ? shapeOf(command, values) : { look })
 }
 
-/**
- * The flag that reads the next page. Some lists page by `after`, others by the ids of their rows in the direction of
- * reading.
- */
-export function nextFlagOf({ flags }: Command, { query }: Pick<Values, 'query'>): string | undefined {
-  const names = query['endingBefore'] === undefined ? ['after', 'starting-after'] : ['ending-before']
-  const flag = flags.find(({ name }) => names.includes(name))
-  return flag === undefined ? undefined : `--${flag.name}`
+/** What people see of the command's reply. */
+function shapeOf(command: Command, values: Pick<Values, 'query'>): Shape {
+  const nextFlag = nextFlagOf(command, values)
+  const hasAll = hasPages(command) && nextFlag !== '--ending-before'
+  return { look: command.shows, list: command.list, nextFlag, hasAll }
+}
+
+/** The flag that reads the next page: `--after` of nearly all lists, but where a list is read upwards. */
+export function nextFlagOf(command: Command, { query }: Pick<Values, 'query'>): string | undefined {
+  if (query['endingBefore'] !== undefined) return '--ending-before'
+  if (!hasPages(command)) return undefined
+  const byId = command.flags.find(({ target }) => target === 'query.startingAfter')
+  return byId === undefined || byId.aliases?.includes('after') === true ? '--after' : `--${byId.name}`
 }
 
 function routeOf(command: Command) {
   if (command.route === null) throw new Error(`${command.name} is no call of the API`)
   return command.route
-}
-
-/** A list of deleted files says what can be restored, which means nothing for others. */
-function columnsFor({ name }: Command, { query }: Values): readonly string[] | undefined {
-  if (name !== 'file list' || query['status'] !== 'deleted') return columnsOf[name]
-  return ['id', 'name', 'sizeBytes', 'restorableUntil', 'description', 'createdAt']
-}
-
-/** The columns of lists for people. Other lists show the most telling fields. */
-const columnsOf: Readonly<Record<string, readonly string[]>> = {
-  'agent list': ['id', 'handle', 'name', 'status', 'harness', 'environment', 'lastRunAt'],
-  'agent get': ['id', 'handle', 'name', 'status', 'harness', 'environment', 'lastRunAt'],
-  'run list': ['id', 'status', 'agent.handle', 'triggerSource', 'gateReason', 'environment.deviceName', 'createdAt'],
-  'run get': ['id', 'status', 'agent.handle', 'triggerSource', 'gateReason', 'environment.deviceName', 'createdAt'],
-  'run events': ['seq', 'kind', 'createdAt', 'data'],
-  'conversation list': ['id', 'kind', 'title', 'agentParticipantCount', 'unreadCount', 'lastMessagePreview'],
-  'conversation message list': ['id', 'author.id', 'createdAt', 'body'],
-  'comment list': ['id', 'author.handle', 'createdAt', 'body'],
-  'task comment list': ['id', 'author.handle', 'createdAt', 'body'],
-  'conversation events': ['runId', 'seq', 'kind', 'data'],
-  'device list': [
-    'publicId',
-    'deviceId',
-    'displayName',
-    'liveness.status',
-    'maxConcurrent',
-    'isWorkspaceDefault',
-    'platform',
-  ],
-  'folder list': ['shortId', 'displayName', 'config.rootPath', 'config.deviceId', 'status', 'repoId'],
-  'automation list': ['id', 'name', 'status', 'trigger.type', 'agentId', 'lastRun.status', 'lastRun.startedAt'],
-  'automation skips': ['createdAt', 'reason', 'message'],
-  'company list': ['id', 'slug', 'name', 'role', 'companyName', 'status'],
-  'approval list': ['id', 'status', 'trigger', 'prompt', 'requestedBy.id', 'assignedTo.id', 'createdAt'],
-  'question list': ['id', 'status', 'answerMode', 'prompt', 'askedBy.id', 'createdAt'],
-  'secret list': ['id', 'name', 'provider', 'envVarName', 'createdBy.id', 'createdAt'],
-  'task list': ['key', 'title', 'status', 'priority', 'assignee.id', 'updatedAt'],
-  'task history': ['createdAt', 'source', 'kind', 'actor.type', 'data'],
-  'task activity': ['createdAt', 'kind', 'actor.type', 'data'],
-  'repo list': ['id', 'name', 'gitRemote', 'defaultBranch'],
-  'file list': ['id', 'name', 'contentType', 'sizeBytes', 'description', 'createdAt'],
-  'file history': ['id', 'version', 'sizeBytes', 'sha256', 'author.name', 'createdAt'],
-  'file relations list': ['id', 'entityType', 'entityId', 'role', 'createdAt'],
-  'wiki list': ['id', 'slug', 'title', 'isPublished', 'tokenCount', 'updatedAt'],
-  'wiki backlinks': ['id', 'slug', 'title', 'updatedAt'],
-  'wiki sources': ['ord', 'url', 'text', 'page.slug'],
-  'wiki history': ['id', 'title', 'author.name', 'isPublished', 'createdAt'],
-  'learning list': ['id', 'status', 'topic', 'createdByAgentId', 'createdAt'],
-  'learning accept': ['learningId', 'ok', 'status', 'code', 'message'],
-  'learning reject': ['learningId', 'ok', 'status', 'code', 'message'],
-  'skill list': ['id', 'slug', 'name', 'version', 'sourceType', 'enabledByDefault', 'fileCount', 'installedAt'],
-  'skill agent-overrides': ['skillId', 'slug', 'enabled', 'workspaceEnabled', 'effectiveEnabled'],
-  'member list': ['userId', 'name', 'email', 'role'],
 }

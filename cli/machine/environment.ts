@@ -10,6 +10,8 @@ export interface CliEnvironment {
   /** The run this shell is in, whoever the caller is. */
   runId: string | null
   isDebugging: boolean
+  /** What the environment says about colours; null: nothing. */
+  hasColours: boolean | null
 }
 
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): CliEnvironment {
@@ -23,5 +25,14 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
     run: token === null ? null : { apiUrl: text(runVariables.apiUrl), token, runId },
     runId,
     isDebugging: text('SVC_DEBUG') !== null,
+    hasColours: coloursIn(text),
   }
+}
+
+/** NO_COLOR (no-color.org) counts more than CLICOLOR_FORCE (bixense.com/clicolors). */
+function coloursIn(text: (name: string) => string | null | undefined): boolean | null {
+  if (text('NO_COLOR') != null || text('TERM') === 'dumb') return false
+  const forced = text('CLICOLOR_FORCE')
+  if (forced != null && forced !== '0') return true
+  return text('CLICOLOR') === '0' ? false : null
 }

@@ -1,6 +1,7 @@
 import { exitStatus } from '../errors/exit-codes.ts'
-import { ApiFailure, CliError } from '../errors/cli-error.ts'
-import { fieldAt, textAt } from '../replies/fields.ts'
+import { CliError } from '../errors/cli-error.ts'
+import { envelopeOf, exitNameOf, sentenceOf, traceOf } from './failure.ts'
+import type { Shape } from './shape.ts'
 import { cutSequence, jsonText, terminalText } from './terminal-text.ts'
 
 /**
@@ -13,11 +14,10 @@ export interface Output {
   readonly isJsonWanted: boolean
   /** Columns of the terminal, at most 100. */
   readonly width: number
-  /**
-   * Prints a result in the format. `columns` make a table of the rows of a list, with the flag that reads its next page
-   * below it.
-   */
-  result(value: unknown, columns?: readonly string[], nextFlag?: string): Promise<void>
+  /** Prints a result in the format. */
+  result(value: unknown, shape?: Shape): Promise<void>
+  /** Prints the pages of a list as one, each when it comes. */
+  pages(pages: AsyncIterable<unknown>, shape?: Shape): Promise<void>
   /** Prints one line of JSON, for streams. */
   jsonLine(value: unknown): void
   /** Prints text for a person, with a newline at its end. */
@@ -39,25 +39,30 @@ export interface Output {
   written(): Promise<void>
 }
 
+export type WantedFormat = 'json' | 'table' | 'tsv'
+
 export interface OutputOptions {
   stdout: NodeJS.WriteStream
   /** Opened on the first write: most calls write nothing there. */
   stderr(): NodeJS.WriteStream
-  /** The value of `--output`. */
-  wanted: 'json' | 'table' | null
+  /** What the flags ask for. */
+  wanted: WantedFormat | null
+  /** null: as the terminal is. */
+  hasColours: boolean | null
   isDebugging: boolean
   /** Within a run the reader is an agent, even if its harness gives it a terminal. */
   isInRun: boolean
+  now(): number
 }
 
 export function createOutput(options: OutputOptions): Output {
-  const { stdout } = options
+  const { stdout, wanted } = options
   // A terminal that nobody gave a size has 0 columns: its width is not known.
   const columns = stdout.columns || null
   let stderr: NodeJS.WriteStream | null = null
   const complain = (text: string) => void (stderr ??= options.stderr()).write(terminalText(text))
   const isTerminal = stdout.isTTY && !options.isInRun
-  const format = options.wanted ?? (isTerminal ? 'table' : 'json')
+  const format = wanted === 'json' || (wanted === null && !isTerminal) ? 'json' : 'table'
   /** The end of a piece that may continue in the next one. */
   let held = ''
   const print = (text: string) => {
@@ -66,23 +71,36 @@ export function createOutput(options: OutputOptions): Output {
     stdout.write(text)
   }
   const writeJson = (value: unknown) => print(`${jsonText(value, isTerminal ? 2 : 0)}\n`)
+  const printer = async (shape: Shape = {}) =>
+    (await import('./printer.ts')).createPrinter(shape, {
+      width: columns,
+      isPlain: !isTerminal || wanted === 'tsv',
+      hasColours: wanted !== 'tsv' && (options.hasColours ?? isTerminal),
+      now: options.now(),
+    })
+  const show = ({ text, remark }: { text: string; remark: string | null }) => {
+    if (text !== '') print(text)
+    if (remark !== null) complain(`${remark}\n`)
+  }
+  const drained = async () => {
+    if (stdout.writableNeedDrain) await new Promise<void>((resolve) => stdout.once('drain', resolve))
+  }
   return {
     format,
-    isJsonWanted: options.wanted === 'json',
+    isJsonWanted: wanted === 'json',
     width: Math.min(100, columns ?? 100),
-    async result(value, shown, nextFlag) {
+    async result(value, shape) {
       if (value === undefined) return
-      if (format === 'json') {
-        writeJson(value)
-        return
+      if (format === 'json') writeJson(value)
+      else show((await printer(shape)).whole(value))
+    },
+    async pages(pages, shape) {
+      const shown = format === 'json' ? (await import('./json-pages.ts')).createJsonPages(shape) : await printer(shape)
+      for await (const page of pages) {
+        show(shown.page(page))
+        await drained()
       }
-      const { renderTable } = await import('./table.ts')
-      const table = renderTable(value, {
-        columns: shown ?? null,
-        width: columns,
-        nextFlag: nextFlag ?? null,
-      })
-      print(table ?? `${jsonText(value, 2)}\n`)
+      show(shown.end())
     },
     jsonLine: (value) => print(`${jsonText(value)}\n`),
     text: (text) => print(terminalText(withLineEnd(text))),
@@ -99,9 +117,7 @@ export function createOutput(options: OutputOptions): Output {
       if (options.isDebugging) complain(`${traceOf(error)}\n`)
       return exitStatus(exitNameOf(error))
     },
-    async drained() {
-      if (stdout.writableNeedDrain) await new Promise<void>((resolve) => stdout.once('drain', resolve))
-    },
+    drained,
     async written() {
       if (held !== '') print('')
       for (const stream of [stdout, stderr]) {
@@ -129,66 +145,3 @@ export function findOutputLoss(stream: NodeJS.WriteStream): Error | null {
 
 const outputLost = (cause: Error) =>
   new CliError('output_lost', `Not all of the result could be written: ${cause.message}.`, { cause })
-
-function exitNameOf(error: unknown) {
-  return error instanceof CliError || error instanceof ApiFailure ? error.exit : 'bug'
-}
-
-/** The server's envelope as it came, or one of the same shape for errors of svc itself. */
-function envelopeOf(error: unknown): unknown {
-  if (error instanceof ApiFailure) {
-    if (typeof error.body === 'object' && error.body !== null) return error.body
-    return { error: { type: 'api_error', code: 'cli.unexpected_answer', message: error.message, status: error.status } }
-  }
-  if (error instanceof CliError) {
-    const { code, message, remediation, details } = error
-    return {
-      error: {
-        type: 'cli_error',
-        code,
-        message,
-        ...(remediation === null ? {} : { remediation }),
-        ...(details === null ? {} : { details }),
-      },
-    }
-  }
-  return {
-    error: { type: 'cli_error', code: 'cli.bug', message: error instanceof Error ? error.message : String(error) },
-  }
-}
-
-function sentenceOf(error: unknown, isInRun: boolean): string {
-  const envelope = fieldAt(envelopeOf(error), 'error')
-  if (typeof envelope === 'string') return `svc: ${envelope}\n`
-  const message = textAt(envelope, 'message') ?? (error instanceof Error ? error.message : 'The call failed.')
-  const lines = [`svc: ${message}`]
-  const found = fieldAt(envelope, 'details', 'fields')
-  const fields = Array.isArray(found) ? (found as unknown[]) : null
-  for (const field of fields ?? [])
-    lines.push(`  ${wordOf(fieldAt(field, 'path'))}: ${wordOf(fieldAt(field, 'message'))}`)
-  const place = [textAt(envelope, 'param'), ...placeIn(envelope)].filter((part) => part !== null)
-  if (place.length > 0 && fields === null) lines.push(`  at: ${place.join(', ')}`)
-  const allowed = fieldAt(envelope, 'allowedValues')
-  if (Array.isArray(allowed)) lines.push(`  allowed: ${allowed.map(wordOf).join(', ')}`)
-  const remediation = textAt(envelope, 'remediation')
-  if (remediation === 'sign_in' && !isInRun) lines.push('Type `svc login` to sign in again.')
-  else if (remediation !== null) lines.push(error instanceof CliError ? remediation : `  fix: ${remediation}`)
-  const facts = [textAt(envelope, 'code'), textAt(envelope, 'requestId')].filter(
-    (fact) => fact !== null && fact !== 'cli.usage',
-  )
-  if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
-  return `${lines.join('\n')}\n`
-}
-
-/** The place in a text that was sent, as a refused program has one. */
-function placeIn(envelope: unknown): string[] {
-  return (['line', 'column'] as const).flatMap((name) => {
-    const at = fieldAt(envelope, 'details', name)
-    return typeof at === 'number' ? [`${name} ${at}`] : []
-  })
-}
-
-/** What answers need not be the server: anything may stand where a word is expected. */
-const wordOf = (value: unknown): string => (typeof value === 'string' ? value : jsonText(value))
-
-const traceOf = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error))

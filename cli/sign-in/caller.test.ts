@@ -20,7 +20,15 @@ test.each([
 
 test('inside a run, calls use the token of the run and no file is read', async () => {
   const run = { apiUrl: 'http://127.0.0.1:1/api/v1', token: 'jwt', runId: 'run_1' }
-  const env = { configDir: '/nowhere', stateDir: null, dataDir: null, run, runId: 'run_1', isDebugging: false }
+  const env = {
+    configDir: '/nowhere',
+    stateDir: null,
+    dataDir: null,
+    run,
+    runId: 'run_1',
+    isDebugging: false,
+    hasColours: null,
+  }
   expect(await callerOf(env, null)).toEqual({
     server: 'http://127.0.0.1:1',
     token: 'jwt',
@@ -37,7 +45,15 @@ test('inside a run, the login of the machine is never read, even if environment 
     join(configDir, 'login.json'),
     JSON.stringify({ server: 'http://127.0.0.1:1', token: 'svc_pat_person' }),
   )
-  const outside = { configDir, stateDir: null, dataDir: null, run: null, runId: null, isDebugging: false }
+  const outside = {
+    configDir,
+    stateDir: null,
+    dataDir: null,
+    run: null,
+    runId: null,
+    isDebugging: false,
+    hasColours: null,
+  }
   expect(await callerOf(outside, null)).toMatchObject({ token: 'svc_pat_person', source: 'login' })
   const refused = { exit: 'not_signed_in', code: 'cli.within_run' }
   await expect(callerOf({ ...outside, runId: 'run_1' }, null)).rejects.toMatchObject(refused)

@@ -253,6 +253,7 @@ export const approvalRoutes = {
       },
       {
         command: 'learning accept',
+        shows: 'Learning',
         ...ofLearnings,
         flags: { ...ofLearnings.flags, 'applied-scope': null },
         example: `svc learning accept ${exampleLearning}`,
@@ -279,6 +280,7 @@ export const approvalRoutes = {
       },
       {
         command: 'learning reject',
+        shows: 'Learning',
         ...ofLearnings,
         example: `svc learning reject ${exampleLearning} --note "true only for the old build"`,
       },

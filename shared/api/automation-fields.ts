@@ -67,6 +67,9 @@ export const automation = z
           .describe('The workflow run that it started: `id` is then the run of its last step, `status` its own.'),
       })
       .nullable(),
+    nextRunAt: timestamp
+      .nullable()
+      .describe('When its schedule fires next; null without one, and while it is not active.'),
     archivedAt: timestamp.nullable(),
     createdAt: timestamp,
     updatedAt: timestamp,

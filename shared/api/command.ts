@@ -12,6 +12,8 @@ export interface CommandSpec {
   positionals?: readonly PositionalSpec[]
   flags?: Readonly<Record<string, FlagOverride | null>>
   example: string
+  /** The look of what the command's own flow prints, where that is not the reply. */
+  shows?: string
   /** Prints these fields of the reply as text instead of the whole as JSON. */
   print?: { stdout: string; stderr?: string }
   /** The list route that is called with `ids` where the variadic positional has several values. */
@@ -66,6 +68,8 @@ export interface CommandFlag extends FlagOverride {
   kind: FlagKind
   description: string
   choices?: readonly string[]
+  /** The most rows that one page has, of a flag for the number of rows. */
+  perPage?: number
 }
 
 type Fallback = 'this_device' | 'own_workspace'

@@ -53,10 +53,15 @@ function flagOf(route: AnyRoute, name: string, override: FlagOverride): CommandF
     ...(shape?.kind === 'array' ? { repeatable: true } : {}),
     ...(isRequired ? { required: true } : {}),
     ...(shape?.choices ? { choices: shape.choices } : {}),
+    ...(target === 'query.limit' && shape?.max != null ? { perPage: shape.max } : {}),
+    ...(target === 'query.startingAfter' && !isNamed(route, 'after') ? { aliases: ['after'] } : {}),
     ...(shape?.nullable ? { nullWord: nullWordFor(shape) } : {}),
     ...others,
   }
 }
+
+/** Lists that page by ids take the name of all other lists, too, where they have no other use for it. */
+const isNamed = (route: AnyRoute, key: string) => key in ((route.query as { shape?: object }).shape ?? {})
 
 function shapeAt(route: AnyRoute, target: string): ValueShape {
   const [part, ...path] = target.split('.') as ['params' | 'query' | 'body', ...string[]]

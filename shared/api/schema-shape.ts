@@ -9,6 +9,8 @@ export interface ValueShape {
   default: unknown
   /** The values of an enum, or of an array's items. */
   choices: readonly string[] | null
+  /** The largest number; null: there is none. */
+  max: number | null
   /** The items of an array. */
   item: ValueShape | null
   description: string | null
@@ -21,6 +23,7 @@ export function shapeOf(schema: z.ZodType): ValueShape {
     nullable: false,
     default: undefined,
     choices: null,
+    max: null,
     item: null,
     description: null,
   }
@@ -34,8 +37,10 @@ export function shapeOf(schema: z.ZodType): ValueShape {
     inner = (isTransformed(inner) ? inner.def.in : inner.def.innerType) as z.ZodType
   }
   if (inner instanceof z.ZodString) shape.kind = 'string'
-  else if (inner instanceof z.ZodNumber) shape.kind = 'number'
-  else if (inner instanceof z.ZodBoolean) shape.kind = 'boolean'
+  else if (inner instanceof z.ZodNumber) {
+    shape.kind = 'number'
+    shape.max = inner.maxValue
+  } else if (inner instanceof z.ZodBoolean) shape.kind = 'boolean'
   else if (inner instanceof z.ZodObject) shape.kind = 'object'
   else if (inner instanceof z.ZodEnum) {
     shape.kind = 'string'

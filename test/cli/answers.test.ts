@@ -53,7 +53,15 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
   }
   const values = await valuesOf(command, parsed, sources)
   const { stdout, stderr } = process
-  const out = createOutput({ stdout, stderr: () => stderr, wanted: 'json', isDebugging: false, isInRun: true })
+  const out = createOutput({
+    stdout,
+    stderr: () => stderr,
+    wanted: 'json',
+    hasColours: null,
+    now: () => 0,
+    isDebugging: false,
+    isInRun: true,
+  })
   const caller: Caller = { server: home.api.url, token: 't', source: 'login', workspaceId: null, ownWorkspaceId: 'w' }
   const person = { SVC_CONFIG_DIR: home.dir, SVC_STATE_DIR: home.dir, SVC_DATA_DIR: home.dir, HOME: home.dir }
   const context: CommandContext = {

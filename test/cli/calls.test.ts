@@ -127,12 +127,11 @@ test('the next page of a list is named by the flag that reads it', async () => {
   const env = await home.inRun(() => ({
     body: { object: 'list', data: [{ id: 'a' }], hasMore: true, nextCursor: 'n1' },
   }))
-  const list = async (line: string[]) => (await home.svc([...line, '--output', 'table'], { env })).stdout
-  expect(await list(['run', 'list'])).toContain('(more: --after n1)')
-  expect(await list(['task', 'list'])).toContain('(more: --starting-after n1)')
-  expect(await list(['task', 'list', '--ending-before', 'tsk_9wE3mU7xKfA1gN5z'])).toContain(
-    '(more: --ending-before n1)',
-  )
+  const list = async (line: string[]) => (await home.svc([...line, '--output', 'table'], { env })).stderr
+  expect(await list(['run', 'list'])).toBe('svc: there are more (--after n1, or --all)\n')
+  expect(await list(['task', 'list'])).toBe('svc: there are more (--after n1, or --all)\n')
+  expect(await list(['conversation', 'message', 'list', 'con_1'])).toContain('(--starting-after n1, or --all)')
+  expect(await list(['task', 'list', '--ending-before', 'tsk_9wE3mU7xKfA1gN5z'])).toContain('(--ending-before n1)')
 })
 
 test('status 3 names the server that does not answer, and what to type', async () => {

@@ -145,8 +145,8 @@ test('the daemon is asked over its socket: settings, harnesses, spool, a test er
     folders,
   })
   const { stdout: forPeople } = await home.svc(['device', 'refresh', '--output', 'table'])
-  expect(forPeople).toMatch(/^HARNESS +INSTALLED/m)
-  expect(forPeople).toMatch(new RegExp(`^${String(here['shortId'])} +${home.dir} +(true|yes)`, 'm'))
+  expect(forPeople).toMatch(/^command\tyes\t/m)
+  expect(forPeople).toContain(`${String(here['shortId'])}\t${home.dir}\tyes\t\n`)
   expect(json(await home.svc(['device', 'spool']))).toEqual({ runs: [] })
   expect(json(await home.svc(['device', 'spool', '--replay']))).toEqual({ runs: 0, rows: 0 })
   const report = json(await home.svc(['device', 'test-error', '--message', 'is this seen?']))

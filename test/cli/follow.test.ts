@@ -226,7 +226,7 @@ test('nothing that an agent or a server says steers the terminal; colours pass',
   )
   const followed = await home.svc(['run', 'events', 'current', '--output', 'table'], { env })
   const refused = await home.svc(['agent', 'list', '--output', 'table'], { env })
-  for (const text of [followed.stdout, refused.stderr]) expect(text.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+  for (const text of [followed.stdout, refused.stderr]) expect(text.replaceAll(/[\n\t]/g, '')).not.toMatch(/\p{Cc}/u)
   expect(refused.stderr).toContain('gone')
   const json = await home.svc(['run', 'read', 'current', '--full', '--output', 'json'], { env })
   expect(json.stdout).toContain(String.raw`\u001b]52`)

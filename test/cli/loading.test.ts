@@ -11,7 +11,7 @@ import { registerHooks } from 'node:module'
 const large = new Set()
 registerHooks({ load(url, context, next) {
   const loaded = next(url, context)
-  for (const [, name] of (loaded.source ?? '').toString().matchAll(/^\\/\\/ node_modules\\/(zod|yargs|eventsource-parser)\\//gm)) large.add(name)
+  for (const [, name] of (loaded.source ?? '').toString().matchAll(/^\\/\\/ node_modules\\/(zod|yargs|eventsource-parser|string-width|jq-wasm)\\//gm)) large.add(name)
   return loaded
 } })
 process.on('exit', () => process.stderr.write('loaded: ' + [...large].join(' ') + '\\n'))
@@ -23,6 +23,7 @@ test.each([
   ['run', 'list', '--status', 'running'],
   ['run', 'output', '--data', '1'],
   ['agent', 'config', 'set', '--help'],
+  ['run', 'list', '--json', 'id,status', '--all'],
   ['run', 'events', 'current'],
   ['run', 'create', '--agent', '@b', '--prompt', 'x'],
 ])('svc %s %s', async (...line) => {
@@ -31,6 +32,9 @@ test.each([
 
 test('it would be seen', async () => {
   expect(await packagesOf(['run', 'list', '--no-such-flag'])).toContain('yargs')
+  const run = { body: { object: 'run', id: 'run_1', status: 'queued' } }
+  expect(await packagesOf(['run', 'get', 'current', '-o', 'table'], run)).toContain('string-width')
+  expect(await packagesOf(['run', 'get', 'current', '--jq', '.id'], run)).toBe('jq-wasm')
   const ended = stream([{ id: null, event: 'ended', data: '{}' }], 'end')
   expect(await packagesOf(['run', 'events', 'current', '--follow'], ended)).toBe('eventsource-parser')
 })

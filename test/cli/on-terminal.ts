@@ -12,10 +12,10 @@ export interface OnTerminal {
 }
 
 /** svc in a terminal of its own. */
-export function onTerminal({ dir, env }: Pick<Home, 'dir' | 'env'>, line: readonly string[]): OnTerminal {
+export function onTerminal({ dir, env }: Pick<Home, 'dir' | 'env'>, line: readonly string[], cols = 200): OnTerminal {
   const pty = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', svcProgram, ...line], {
     name: 'xterm-256color',
-    cols: 200,
+    cols,
     rows: 40,
     cwd: dir,
     env,

@@ -69,7 +69,7 @@ export const deviceConnect: Flow = async (context) => {
 
 async function show({ out }: CommandContext, status: ControlStatus): Promise<void> {
   const { publicId, deviceId, displayName, server, pid, link } = status
-  await out.result({ publicId, deviceId, displayName, server, pid, link: link.state })
+  await out.result({ publicId, deviceId, displayName, server, pid, link: link.state }, { look: 'device connect' })
 }
 
 /**

@@ -26,7 +26,7 @@ export const deviceDisconnect: Flow = async (context) => {
   const identity = readIdentity(places)
   const status = await askDaemonIfThere(places, { op: 'status' })
   if (identity === null && status === null) {
-    await out.result({ disconnected: false })
+    await out.result({ disconnected: false }, { look: 'device disconnect' })
     out.message('svc: this machine is not connected.')
     return
   }
@@ -50,7 +50,7 @@ export const deviceDisconnect: Flow = async (context) => {
   }
   await rm(places.token, { force: true })
   await rm(places.identity, { force: true })
-  await out.result({ disconnected: true, publicId: identity?.publicId ?? null })
+  await out.result({ disconnected: true, publicId: identity?.publicId ?? null }, { look: 'device disconnect' })
   const unsent = status?.spool.rows ?? 0
   if (unsent > 0)
     out.message(`svc: the spool in ${places.dir} still holds ${unsent} events that were not sent; it is kept.`)

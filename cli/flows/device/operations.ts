@@ -12,38 +12,31 @@ export const deviceRefresh: Flow = async ({ env, out }) => {
     return
   }
   const harnesses = Object.entries(looked.readiness.harnesses).map(([harness, facts]) => ({ harness, ...facts }))
-  await out.result({ data: harnesses }, ['harness', 'installed', 'version', 'signedIn', 'message'])
+  await out.result({ data: harnesses }, { look: 'device refresh harnesses', list: 'data' })
   out.text('')
-  await out.result({ data: looked.folders }, ['shortId', 'rootPath', 'ok', 'message'])
+  await out.result({ data: looked.folders }, { look: 'device refresh folders', list: 'data' })
 }
 
 export const deviceSyncConfig: Flow = async ({ env, out }) => {
-  await out.result(await askDaemon(await devicePlaces(env), { op: 'sync_config' }))
+  await out.result(await askDaemon(await devicePlaces(env), { op: 'sync_config' }), { look: 'device sync-config' })
 }
 
 export const deviceSpool: Flow = async ({ env, out, values }) => {
   const places = await devicePlaces(env)
   const runId = values.local['run']
   if (values.local['replay'] === true) {
-    await out.result(await askDaemon(places, { op: 'spool_replay', ...(typeof runId === 'string' ? { runId } : {}) }))
+    const replayed = await askDaemon(places, { op: 'spool_replay', ...(typeof runId === 'string' ? { runId } : {}) })
+    await out.result(replayed, { look: 'device spool replay' })
     return
   }
   if (runId !== undefined) throw usageError('--run goes with --replay.')
-  await out.result(await askDaemon(places, { op: 'spool' }), [
-    'runId',
-    'fence',
-    'rows',
-    'bytes',
-    'lastSeq',
-    'ackedSeq',
-    'ended',
-  ])
+  await out.result(await askDaemon(places, { op: 'spool' }), { look: 'device spool', list: 'runs' })
 }
 
 export const deviceTestError: Flow = async ({ env, out, values }) => {
   const places = await devicePlaces(env)
   const message = values.local['message']
   const reported = await askDaemon(places, { op: 'test_error', ...(typeof message === 'string' ? { message } : {}) })
-  await out.result(reported)
+  await out.result(reported, { look: 'device test-error' })
   out.message(`svc: the error was logged as ${reported.errorId}; find it in ${reported.logPath} (\`svc device logs\`).`)
 }

@@ -28,7 +28,7 @@ export const deviceRestart: Flow = async (context) => {
   if (status !== null) await demandProgram(places)
   if (status !== null && values.local['drain'] === true) await drain(context, places)
   const { pid, link } = await restartDaemon(context, places, status)
-  await out.result({ restarted: true, pid, link: link.state })
+  await out.result({ restarted: true, pid, link: link.state }, { look: 'device restart' })
 }
 
 async function drain({ out, world }: CommandContext, places: DevicePlaces): Promise<void> {

@@ -9,7 +9,7 @@ export const deviceInstallService: Flow = async (context) => {
   refuseInRun(context)
   const { env, out } = context
   const installed = await askService(await devicePlaces(env), 'install')
-  await out.result(installed)
+  await out.result(installed, { look: 'device install-service' })
   for (const { message, fix } of installed.warnings) out.message(`svc: warning: ${message} Type: ${fix}`)
   if (installed.tookOver !== null)
     out.message(`svc: the device manager that was started by hand (pid ${installed.tookOver}) was replaced.`)
@@ -24,7 +24,7 @@ export const deviceUninstallService: Flow = async (context) => {
   refuseInRun(context)
   const { env, out } = context
   const { changed, file } = await askService(await devicePlaces(env), 'uninstall')
-  await out.result({ changed, file })
+  await out.result({ changed, file }, { look: 'device install-service' })
   out.message(
     changed
       ? 'svc: the service is gone, and the device manager stopped. `svc device connect` starts it by hand.'

@@ -34,5 +34,7 @@ async function setIsolation({ env, values, out }: CommandContext, isolation: unk
       remediation: 'The owner of the device types it in a terminal of that machine.',
     })
   }
-  await out.result(await askDaemon(await devicePlaces(env), { op: 'set_isolation', isolation }))
+  await out.result(await askDaemon(await devicePlaces(env), { op: 'set_isolation', isolation }), {
+    look: 'device isolation',
+  })
 }

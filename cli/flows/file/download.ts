@@ -33,7 +33,7 @@ export const fileDownload: Flow = async (context) => {
   }
   const place = resolvePath(target)
   await writeWhole(place, bytes, wanted !== null)
-  await out.result({ path: place, sizeBytes: Number(answer.headers['content-length']) })
+  await out.result({ path: place, sizeBytes: Number(answer.headers['content-length']) }, { look: 'file download' })
 }
 
 /** On a terminal only text is shown, and nothing in it steers the terminal. Fails at the first bytes that are no text. */

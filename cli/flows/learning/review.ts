@@ -38,7 +38,7 @@ export const learningReview: Flow = async (context) => {
   const time = before === null ? 0 : timeOf(before)
   const client = await context.connect()
   const rows = await reviewAll(context, client, wanted ?? (await proposedBefore(client, time)))
-  await printReply(context, { object: 'list', data: rows })
+  await printReply(context, { object: 'list', data: rows }, 'learning review')
   return rows.every(({ ok }) => ok) ? 0 : 1
 }
 

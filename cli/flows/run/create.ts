@@ -25,7 +25,7 @@ export const runCreate: Flow = async (context) => {
     path: `/api/v1/runs/${runId}`,
     query: { 'expand[]': 'transcriptRead' },
   })
-  await printReply(context, run)
+  await printReply(context, run, 'RunDetail')
   if (!isInTime) {
     const gate = textAt(run, 'gateDescription')
     if (gate !== null) out.message(`svc: it waits: ${gate}`)

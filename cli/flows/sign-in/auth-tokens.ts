@@ -6,7 +6,6 @@ import { localText } from '../../arguments/values.ts'
 
 const path = '/api/auth/tokens'
 const devicesPath = '/api/auth/devices'
-const columns = ['id', 'name', 'createdAt', 'lastUsedAt', 'isCurrent']
 
 /** `auth list` */
 export const authList: Flow = async (context) => {
@@ -15,14 +14,14 @@ export const authList: Flow = async (context) => {
   const isAll = values.local['all'] === true
   const after = localText(values, 'after') ?? undefined
   const { body } = await client.call({ method: 'GET', path, query: { all: isAll || undefined, limit: 100, after } })
-  await out.result(body, isAll ? ['id', 'email', ...columns.slice(1)] : columns, '--after')
+  await out.result(body, { look: 'auth list', list: 'data', nextFlag: '--after' })
 }
 
 /** `auth devices` */
 export const authDevices: Flow = async (context) => {
   const client = await context.connect()
   const { body } = await client.call({ method: 'GET', path: devicesPath })
-  await context.out.result(body, ['id', 'name', 'email', 'lastSeenAt'])
+  await context.out.result(body, { look: 'auth devices', list: 'devices' })
 }
 
 /** `auth revoke` */
@@ -32,5 +31,5 @@ export const authRevoke: Flow = async (context) => {
   const id = pathSegment(localText(values, 'id') ?? '')
   const of = id.startsWith('dvc_') ? devicesPath : path
   const { body } = await client.call({ method: 'DELETE', path: `${of}/${id}`, isKeyed: true })
-  await out.result(body)
+  await out.result(body, { look: 'auth revoke' })
 }

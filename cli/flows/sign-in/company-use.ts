@@ -29,7 +29,7 @@ export const companyUse: Flow = async (context) => {
     })
   }
   await useLogin(env, login)
-  await out.result({ server: login.server, workspace: login.workspace })
+  await out.result({ server: login.server, workspace: login.workspace }, { look: 'company use' })
 }
 
 const isThere = (login: Login | null): login is Login => login !== null

@@ -19,7 +19,7 @@ export const login: Flow = async (context) => {
   const token = await chooseToken(context, server)
   const { workspace, role } = await tryToken(context, { server, token })
   const path = await useLogin(env, { server, token, workspace })
-  await out.result({ server, workspace, role, file: path })
+  await out.result({ server, workspace, role, file: path }, { look: 'login' })
   out.message(`svc: signed in to ${server}, workspace ${workspace.name}.`)
   if (env.run !== null) out.message('svc: SVC_TOKEN is set here, so commands in this shell go on calling with it.')
 }
@@ -30,7 +30,7 @@ export const logout: Flow = async ({ env, out }) => {
   const path = await loginPath(env)
   const wasThere = readIfThere(path) !== null
   await rm(path, { force: true })
-  await out.result({ signedOut: wasThere, file: path })
+  await out.result({ signedOut: wasThere, file: path }, { look: 'logout' })
   out.message(
     wasThere
       ? 'svc: this machine has forgotten the login. The token itself was not revoked.'

@@ -8,7 +8,7 @@ export const whoami: Flow = async (context) => {
   const { body: workspace } = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
   const shown = { server: client.caller.server, workspace: pick(workspace, ['id', 'slug', 'name']) }
   const caller = isAgent(client) ? await agentOf(context, client) : await personOf(client, workspace)
-  await context.out.result({ ...caller, ...shown })
+  await context.out.result({ ...caller, ...shown }, { look: 'whoami' })
 }
 
 /** A login token may also come by SVC_TOKEN, as that of a run does. */

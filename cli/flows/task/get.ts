@@ -13,5 +13,5 @@ export const taskGet: Flow = async (context) => {
   }
   const path = fillPath('/api/v1/tasks/{id}/history', values.params)
   const { body: history } = await client.call({ method: 'GET', path })
-  await printReply(context, { ...(task as object), history: listAt(history, 'data') })
+  await printReply(context, { ...(task as object), history: listAt(history, 'data') }, 'task get --history')
 }

@@ -44,11 +44,15 @@ describe('POST /automations', () => {
       concurrencyPolicy: 'skip_if_running',
       createdBy: { type: 'user', id: server.owner.userId },
       lastRun: null,
+      nextRunAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT0[78]:00:00.000Z$/),
       archivedAt: null,
       createdAt: expect.any(String),
       updatedAt: reply.body.createdAt,
     })
     expect((await server.ok(`/automations/${reply.body.id}`)).id).toBe(reply.body.id)
+    expect((await post(`${reply.body.id}/pause`)).body.nextRunAt).toBe(null)
+    expect((await post(`${reply.body.id}/resume`)).body.nextRunAt).toBe(reply.body.nextRunAt)
+    expect((await create({ name: 'Called', trigger: { type: 'webhook' } })).nextRunAt).toBe(null)
   })
 
   it('takes what is optional, any reference of an agent, and knows the type from the other keys', async () => {

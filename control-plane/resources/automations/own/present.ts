@@ -72,6 +72,7 @@ function presentAutomation(automation: AutomationRow, lastRun: LastRun | null): 
       startedAt: toTimestamp(automation.lastFiredAt ?? lastRun.createdAt),
       workflowRunId: lastRun.workflowRunId,
     },
+    nextRunAt: automation.status === 'active' ? toTimestamp(automation.nextFireAt) : null,
     archivedAt: toTimestamp(automation.archivedAt),
     createdAt: toTimestamp(automation.createdAt),
     updatedAt: toTimestamp(automation.updatedAt),

@@ -1,0 +1,84 @@
+import { usageError } from '../errors/cli-error.ts'
+import type { Output } from './output.ts'
+import type { Shape } from './shape.ts'
+
+/** What of the JSON is printed. */
+export interface Form {
+  /** null: all of them. */
+  fields: readonly string[] | null
+  /** What `--jq` makes of it. */
+  expression: string | null
+}
+
+/** The same output, which prints its JSON in the form. */
+export async function withForm(out: Output, { fields, expression }: Form): Promise<Output> {
+  const filter = expression === null ? null : await (await import('./jq.ts')).jqFilter(expression)
+  const print = async (value: unknown) => {
+    if (filter === null) return out.result(value)
+    const text = filter(value)
+    if (text !== '') out.exact(text)
+  }
+  return {
+    ...out,
+    async result(value, shape) {
+      if (value !== undefined) await print(fields === null ? value : pickedFrom(value, fields, shape))
+    },
+    async pages(pages, shape) {
+      if (fields === null && filter === null) return out.pages(pages, shape)
+      const rows: unknown[] = []
+      for await (const page of pages) for (const row of rowsOf(page, shape) ?? []) rows.push(row)
+      await print(fields === null ? { [shape?.list ?? 'data']: rows } : rows.map((row) => picked(row, fields)))
+    },
+    jsonLine(value) {
+      const shown = fields === null ? value : picked(value, fields)
+      if (filter === null) out.jsonLine(shown)
+      else {
+        const text = filter(shown)
+        if (text !== '') out.exact(text)
+      }
+    },
+  }
+}
+
+/** Of a list the rows alone. A change that waits for approval is no such record. */
+function pickedFrom(value: unknown, fields: readonly string[], shape: Shape | undefined): unknown {
+  if ((value as { object?: unknown } | null)?.object === 'platform_change') return value
+  const rows = rowsOf(value, shape)
+  return rows === null ? picked(value, fields) : rows.map((row) => (row === null ? null : picked(row, fields)))
+}
+
+function rowsOf(value: unknown, shape: Shape | undefined): readonly unknown[] | null {
+  if (typeof value !== 'object' || value === null) return null
+  const { object } = value as { object?: unknown }
+  const key = shape?.list ?? (object === 'list' || shape?.look === undefined ? 'data' : null)
+  const found = key === null ? undefined : (value as Record<string, unknown>)[key]
+  const rows: unknown = found ?? (object === 'list' ? (value as { data?: unknown }).data : undefined)
+  return Array.isArray(rows) ? rows : null
+}
+
+/** A field that is known and not there is null. */
+function picked(record: unknown, fields: readonly string[]): Record<string, unknown> {
+  const has = (name: string) => typeof record === 'object' && record !== null && Object.hasOwn(record, name)
+  return Object.fromEntries(fields.map((name) => [name, has(name) ? (record as Record<string, unknown>)[name] : null]))
+}
+
+/** The fields of `--json`, or null for all of them. Fails when the record of the command has none of that name. */
+export async function fieldsOf(
+  given: unknown,
+  { name, shows }: { name: string; shows?: string | undefined },
+): Promise<readonly string[] | null> {
+  if (typeof given !== 'string' || given === '') return null
+  const fields = given
+    .split(',')
+    .map((field) => field.trim())
+    .filter((field) => field !== '')
+  const { default: all } = await import('../arguments/command-fields.json', { with: { type: 'json' } })
+  const known = shows === undefined ? undefined : (all as Readonly<Record<string, readonly string[]>>)[shows]
+  const unknown = known === undefined ? undefined : fields.find((field) => !known.includes(field))
+  if (unknown !== undefined)
+    throw usageError(
+      `\`svc ${name}\` has no field \`${unknown}\`.`,
+      `Its fields are:\n${known!.map((each) => `  ${each}`).join('\n')}`,
+    )
+  return fields
+}

@@ -1,0 +1,218 @@
+import { taskLooks } from '../../shared/api/looks/tasks.ts'
+import {
+  count,
+  first,
+  flag,
+  ref,
+  say,
+  size,
+  status,
+  text,
+  time,
+  word,
+  type Look,
+  type Looks,
+} from '../../shared/api/looks/look.ts'
+
+// The looks of what commands make themselves: by the name of the command.
+
+const saved: Look = { columns: [], title: say('Saved as {path}'), facts: [['Size', size('sizeBytes')]] }
+
+const spooled: Look = {
+  columns: [
+    ['RUN', ref('runId')],
+    ['ENDED', flag('ended', 'yes', 'no')],
+    ['EVENTS', count('rows')],
+    ['SIZE', size('bytes')],
+    ['LAST', count('lastSeq')],
+    ['ACKNOWLEDGED', count('ackedSeq')],
+    ['FENCE', count('fence')],
+  ],
+}
+
+const reviewed: Look = {
+  columns: [
+    ['LEARNING', ref('learningId')],
+    ['DONE', flag('ok', 'yes', 'no')],
+    ['STATUS', status('status')],
+    ['WHY NOT', text('message', 'code')],
+  ],
+}
+
+const task = taskLooks['TaskWithIncluded']!
+
+export const localLooks: Looks = {
+  'task get --history': {
+    ...task,
+    sections: [
+      ...(task.sections ?? []),
+      { heading: 'History', rows: 'history', columns: taskLooks['TaskHistoryEntry']!.columns },
+    ],
+  },
+  whoami: {
+    columns: [],
+    title: first(
+      say('{person.name} ({person.email})'),
+      say('{agent.name} ({agent.handle})'),
+      say('{kind} of {workspace.slug}'),
+    ),
+    facts: [
+      ['Role', word('role')],
+      ['Workspace', say('{workspace.name} ({workspace.slug})')],
+      ['Server', ref('server')],
+      ['Run', ref('runId')],
+      ['ID', ref('person.userId', 'agent.id')],
+      ['Workspace ID', ref('workspace.id')],
+    ],
+  },
+  login: {
+    columns: [],
+    title: say('Signed in to {server}'),
+    facts: [
+      ['Workspace', first(say('{workspace.name} ({workspace.slug})'), text('workspace'))],
+      ['Role', word('role')],
+      ['Kept in', ref('file')],
+    ],
+    next: [{ say: 'svc whoami' }],
+  },
+  logout: {
+    columns: [],
+    title: flag('signedOut', 'Signed out; nothing is revoked', 'Nobody was signed in'),
+    facts: [['Was kept in', ref('file')]],
+  },
+  'company use': {
+    columns: [],
+    title: first(say('Now in {workspace.name} ({workspace.slug})'), say('Now in {workspace}')),
+    facts: [['Server', ref('server')]],
+  },
+  'auth list': {
+    columns: [
+      ['ID', ref('id')],
+      ['NAME', text('name')],
+      ['CURRENT', flag('isCurrent', 'yes', 'no')],
+      ['LAST USED', time('lastUsedAt')],
+      ['CREATED', time('createdAt')],
+      ['OF', ref('email')],
+    ],
+  },
+  'auth devices': {
+    columns: [
+      ['ID', ref('id')],
+      ['NAME', text('name')],
+      ['OF', ref('email')],
+      ['LAST SEEN', time('lastSeenAt')],
+    ],
+  },
+  'auth revoke': { columns: [], title: say('{id} is revoked'), facts: [] },
+  'device connect': {
+    columns: [],
+    title: say('{displayName} is a device of {server}'),
+    facts: [
+      ['ID', ref('publicId')],
+      ['Link', status('link')],
+      ['Process', count('pid')],
+      ['UUID', ref('deviceId')],
+    ],
+    next: [{ say: 'svc folder add NAME PATH' }],
+  },
+  'device disconnect': {
+    columns: [],
+    title: flag('disconnected', 'Disconnected', 'This machine was no device'),
+    facts: [['ID', ref('publicId')]],
+  },
+  'device restart': {
+    columns: [],
+    title: say('The device manager is restarted'),
+    facts: [
+      ['Process', count('pid')],
+      ['Link', status('link')],
+    ],
+  },
+  'device install-service': {
+    columns: [],
+    facts: [
+      ['File', ref('file')],
+      ['Changed', flag('changed', 'yes', 'no')],
+    ],
+  },
+  'device sync-config': {
+    columns: [],
+    title: text('displayName'),
+    facts: [
+      ['Runs at once', count('capacity')],
+      ['Remote control', flag('remoteControlRevoked', 'revoked', 'allowed')],
+    ],
+  },
+  'device refresh harnesses': {
+    columns: [
+      ['HARNESS', ref('harness')],
+      ['INSTALLED', flag('installed', 'yes', 'no')],
+      ['VERSION', text('version')],
+      ['SIGNED IN', flag('signedIn', 'yes', 'no')],
+      ['MESSAGE', text('message')],
+    ],
+  },
+  'device refresh folders': {
+    columns: [
+      ['ID', ref('shortId')],
+      ['PATH', text('rootPath')],
+      ['OK', flag('ok', 'yes', 'no')],
+      ['MESSAGE', text('message')],
+    ],
+  },
+  'device spool': spooled,
+  'device spool replay': {
+    columns: [],
+    title: say('{rows} events of {runs} runs are sent again'),
+    facts: [],
+  },
+  'device test-error': {
+    columns: [],
+    facts: [
+      ['Error', ref('errorId')],
+      ['Log', ref('logPath')],
+      ['Errors so far', count('count')],
+    ],
+  },
+  'device isolation': {
+    columns: [],
+    facts: [
+      ['Wall', word('level')],
+      ['By', text('tool')],
+      ['Chosen', word('choice')],
+      ['Message', text('message')],
+    ],
+  },
+  'file download': saved,
+  'wiki get': saved,
+  'wiki ingest': {
+    columns: [],
+    title: say('{root} is in the wiki'),
+    facts: [
+      ['Created', count('created')],
+      ['Updated', count('updated')],
+      ['Archived', count('archived')],
+      ['Unchanged', count('unchanged')],
+    ],
+    sections: [
+      { heading: 'Missing', text: 'missing' },
+      {
+        heading: 'Failed',
+        rows: 'failed',
+        columns: [
+          ['PATH', ref('path')],
+          ['CHECKS', word('checks')],
+        ],
+      },
+      {
+        heading: 'Skipped',
+        rows: 'skipped',
+        columns: [
+          ['PATH', ref('path')],
+          ['WHY', text('reason')],
+        ],
+      },
+    ],
+  },
+  'learning review': reviewed,
+}

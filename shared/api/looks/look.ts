@@ -1,0 +1,107 @@
+// How a record looks to a person: the columns of its list, the layout of one, and what to do next. A look names fields of the
+// record's schema by dotted paths; a path that goes through a list means the values of all its items. Looks are data without
+// zod, because `svc` loads them to print and must not pay for the schemas.
+
+/** Dotted paths of a record; the first that leads to something counts. */
+export type Path = string | readonly string[]
+
+/** How a value is shown. An empty one has no place in the layout of a single record, and is `-` in a list. */
+export type Shown =
+  /** Text of people and agents, which a list may cut. */
+  | { as: 'text'; at: Path }
+  /** An id, key, handle or name that a person types again: never cut. */
+  | { as: 'ref'; at: Path }
+  /** A word of a closed list, whose underscores become spaces. */
+  | { as: 'word'; at: Path }
+  /** A state with its colour and, in parentheses, its reason. `waits`: the field that says for whom it waits, which counts more. */
+  | { as: 'status'; at: string; why?: readonly string[]; waits?: string }
+  | { as: 'time'; at: Path }
+  /** The time between two, or since the first. */
+  | { as: 'span'; at: string; to: string }
+  | { as: 'dollars'; at: Path }
+  | { as: 'cents'; at: Path }
+  | { as: 'size'; at: Path }
+  /** A number, or how many items a list has. */
+  | { as: 'count'; at: Path }
+  /** What is said where it is true, and where it is false. */
+  | { as: 'flag'; at: Path; yes: string; no: string }
+  /** Whoever did it: handle, name or id. */
+  | { as: 'person'; at: Path }
+  /** The keys of an object with their values. */
+  | { as: 'pairs'; at: Path }
+  /**
+   * A sentence with `{path}` in it; empty where one of them is. `{word path}` and `{time path}` are shown as such, a list is counted.
+   */
+  | { as: 'say'; text: string }
+  /** The first that is not empty. */
+  | { as: 'first'; of: readonly Shown[] }
+
+/** The heading in a list, which is also the name of the fact in a single record. */
+export type Column = readonly [title: string, shown: Shown]
+
+export type Section =
+  /** Text of several lines. */
+  | { heading: string; text: Path }
+  /** A list within the record, as a table. */
+  | { heading: string; rows: string; columns: readonly Column[] }
+  /** Whatever somebody stored, as indented JSON. */
+  | { heading: string; json: string }
+
+/** A command to type next, where the field has one of the values (true: it is not empty); the first that fits is shown. */
+export interface Next {
+  say: string
+  when?: { at: string; is: readonly (string | boolean)[] }
+}
+
+export interface Look {
+  /** The field that holds the record; default: it is the reply itself. */
+  of?: string
+  /** By what a person chooses first: what does not fit a terminal is left out from the end. */
+  columns: readonly Column[]
+  /** The first line of a single record. */
+  title?: Shown
+  /** The line below it. */
+  under?: readonly Shown[]
+  /** Default: the columns. */
+  facts?: readonly Column[]
+  sections?: readonly Section[]
+  next?: readonly Next[]
+}
+
+export type Looks = Readonly<Record<string, Look>>
+
+export const text = (...at: readonly string[]): Shown => ({ as: 'text', at })
+export const ref = (...at: readonly string[]): Shown => ({ as: 'ref', at })
+export const word = (...at: readonly string[]): Shown => ({ as: 'word', at })
+export const time = (...at: readonly string[]): Shown => ({ as: 'time', at })
+export const person = (...at: readonly string[]): Shown => ({ as: 'person', at })
+export const count = (...at: readonly string[]): Shown => ({ as: 'count', at })
+export const size = (...at: readonly string[]): Shown => ({ as: 'size', at })
+export const dollars = (...at: readonly string[]): Shown => ({ as: 'dollars', at })
+export const cents = (...at: readonly string[]): Shown => ({ as: 'cents', at })
+export const pairs = (...at: readonly string[]): Shown => ({ as: 'pairs', at })
+export const span = (at: string, to: string): Shown => ({ as: 'span', at, to })
+export const flag = (at: string, yes: string, no = ''): Shown => ({ as: 'flag', at, yes, no })
+export const say = (sentence: string): Shown => ({ as: 'say', text: sentence })
+export const first = (...of: readonly Shown[]): Shown => ({ as: 'first', of })
+export const status = (at: string, more: { why?: readonly string[]; waits?: string } = {}): Shown => ({
+  as: 'status',
+  at,
+  ...more,
+})
+
+/** All paths that are named, for the test that compares them with the schema. */
+export function pathsIn(shown: Shown): readonly string[] {
+  switch (shown.as) {
+    case 'say':
+      return [...shown.text.matchAll(/\{(?:\w+ )?([\w.]+)\}/g)].map((match) => match[1]!)
+    case 'first':
+      return shown.of.flatMap(pathsIn)
+    case 'span':
+      return [shown.at, shown.to]
+    case 'status':
+      return [shown.at, ...(shown.why ?? []), ...(shown.waits === undefined ? [] : [shown.waits])]
+    default:
+      return typeof shown.at === 'string' ? [shown.at] : shown.at
+  }
+}

@@ -1,0 +1,371 @@
+import {
+  cents,
+  count,
+  first,
+  flag,
+  person,
+  ref,
+  say,
+  size,
+  status,
+  text,
+  time,
+  word,
+  type Look,
+  type Looks,
+} from './look.ts'
+
+// Workspaces and their members, devices, folders, repositories, skills and plugins.
+
+const workspace: Look = {
+  columns: [
+    ['SLUG', ref('slug')],
+    ['NAME', text('name')],
+    ['STATUS', status('status')],
+    ['ID', ref('id')],
+  ],
+  title: text('name'),
+  under: [ref('slug'), status('status'), flag('agentsPaused', 'agents are paused')],
+  facts: [
+    ['ID', ref('id')],
+    ['Task keys', say('{issuePrefix}-{issueCounter} was the last')],
+    ['Model', text('defaultModel')],
+    ['Backup model', text('backupModel')],
+    ['Effort', word('defaultReasoningEffort')],
+    ['Most turns', count('defaultMaxTurns')],
+    ['Monthly budget', cents('monthlyBudgetCents')],
+    ['Cloud runs', flag('cloudEnabled', 'on', 'off')],
+    ['Sandbox', word('sandboxSize')],
+    ['Out of memory', flag('oomResume', 'goes on in a larger sandbox', 'fails')],
+    ['Sandboxes reach', text('sandboxEgress')],
+    ['Idle compaction', flag('idleCompaction.enabled', 'on', 'off')],
+    ['After', say('{idleCompaction.afterMinutes} minutes, from {idleCompaction.minTokens} tokens')],
+    ['MCP servers', { as: 'pairs', at: ['mcpServers'] }],
+    ['Created', time('createdAt')],
+    ['Changed', time('updatedAt')],
+  ],
+  sections: [
+    { heading: '', text: 'description' },
+    { heading: 'Context', text: 'contextMd' },
+  ],
+  next: [{ say: 'svc workspace resume-agents', when: { at: 'agentsPaused', is: [true] } }],
+}
+
+const device: Look = {
+  columns: [
+    ['ID', ref('publicId')],
+    ['NAME', text('displayName')],
+    ['STATUS', status('liveness.status', { why: ['claimState.reason'] })],
+    ['RUNS', first(say('{claimState.activeRuns} of {maxConcurrent}'), say('0 of {maxConcurrent}'))],
+    ['LAST SEEN', time('lastHeartbeatAt')],
+    ['DEFAULT', flag('isWorkspaceDefault', 'yes')],
+    ['RUNS BY', word('runsBy')],
+    ['WALL', word('providerReadiness.isolation')],
+    ['PLATFORM', word('platform')],
+    ['VERSION', text('version')],
+    ['UUID', ref('deviceId')],
+  ],
+  title: text('displayName'),
+  under: [
+    ref('publicId'),
+    status('liveness.status', { why: ['claimState.reason'] }),
+    flag('isWorkspaceDefault', 'default of the workspace'),
+  ],
+  facts: [
+    ['UUID', ref('deviceId')],
+    ['Host', text('hostname')],
+    ['Platform', word('platform')],
+    ['Version', text('version')],
+    ['Runs at once', count('maxConcurrent')],
+    ['Runs now', count('claimState.activeRuns')],
+    ['Takes runs of', word('runsBy')],
+    ['Takes none because', text('claimState.message')],
+    ['Wall', word('providerReadiness.isolation')],
+    ['Last seen', time('lastHeartbeatAt')],
+    ['Remote control revoked', time('remoteControlRevokedAt')],
+    ['Created', time('createdAt')],
+    ['Changed', time('updatedAt')],
+  ],
+}
+
+const folder: Look = {
+  columns: [
+    ['ID', ref('shortId')],
+    ['NAME', text('displayName')],
+    ['STATUS', status('status', { why: ['state'] })],
+    ['PATH', text('config.rootPath')],
+    ['BRANCH', text('branch')],
+    ['DEVICE', ref('config.deviceId')],
+    ['REPOSITORY', ref('repoId')],
+    ['ADDED', time('createdAt')],
+  ],
+  title: text('displayName'),
+  under: [ref('shortId'), status('status', { why: ['state'] }), word('config.bindingState')],
+  facts: [
+    ['Path', text('config.rootPath')],
+    ['Branch', text('branch')],
+    ['Device', ref('config.deviceId')],
+    ['Repository', ref('repoId')],
+    ['Added', time('createdAt')],
+  ],
+}
+
+const repo: Look = {
+  columns: [
+    ['ID', ref('id')],
+    ['NAME', text('name')],
+    ['REMOTE', text('gitRemote')],
+    ['BRANCH', ref('defaultBranch')],
+    ['PROVIDER', word('provider')],
+    ['ADDED', time('createdAt')],
+  ],
+  title: text('name'),
+}
+
+const skill: Look = {
+  columns: [
+    ['ID', ref('id')],
+    ['SLUG', ref('slug')],
+    ['FOR ALL', flag('enabledByDefault', 'yes', 'no')],
+    ['FROM', text('plugin.name', 'sourceType')],
+    ['ABOUT', text('description')],
+    ['VERSION', count('version')],
+    ['FILES', count('fileCount')],
+    ['SIZE', size('totalBytes')],
+    ['CHANGED', time('updatedAt')],
+    ['NAME', text('name')],
+  ],
+  title: text('name'),
+  under: [
+    ref('slug'),
+    say('version {version}'),
+    flag('enabledByDefault', 'for all agents', 'for those that it is given to'),
+  ],
+  facts: [
+    ['ID', ref('id')],
+    ['Source', first(text('source.label'), word('sourceType'))],
+    ['Plugin', first(say('{plugin.name} ({plugin.id})'))],
+    ['Unavailable', word('unavailableReason')],
+    ['Size', size('totalBytes')],
+    ['Tokens', count('skillMdTokenCount')],
+    ['Allowed tools', text('activation.allowedTools')],
+    ['Shared as', ref('share.latestShareId')],
+    ['Installed', time('installedAt')],
+    ['Changed', time('updatedAt')],
+  ],
+  sections: [
+    { heading: '', text: 'description' },
+    {
+      heading: 'Files',
+      rows: 'files',
+      columns: [
+        ['PATH', ref('path')],
+        ['KIND', word('kind')],
+        ['SIZE', size('sizeBytes')],
+        ['RUNS', flag('executable', 'yes', 'no')],
+      ],
+    },
+  ],
+}
+
+const override: Look = {
+  columns: [
+    ['SKILL', ref('slug')],
+    ['EFFECT', flag('effectiveEnabled', 'on', 'off')],
+    ['AGENT', flag('enabled', 'on', 'off')],
+    ['WORKSPACE', flag('workspaceEnabled', 'on', 'off')],
+    ['PLUGIN', flag('pluginEnabled', 'on', 'off')],
+    ['ID', ref('skillId')],
+    ['NAME', text('name')],
+  ],
+  title: text('name'),
+}
+
+const plugin: Look = {
+  columns: [
+    ['ID', ref('id')],
+    ['NAME', text('name')],
+    ['STATE', flag('enabled', 'enabled', 'disabled')],
+    ['VERSION', text('version')],
+    ['ABOUT', text('description')],
+    ['SOURCE', text('source.url')],
+    ['CHANGED', time('updatedAt')],
+    ['BY', person('installedBy')],
+  ],
+  title: text('name'),
+  under: [flag('enabled', 'enabled', 'disabled'), text('version'), word('format')],
+  facts: [
+    ['ID', ref('id')],
+    ['Source', text('source.url')],
+    ['Folder', text('source.subdir')],
+    ['Ref', text('source.ref')],
+    ['Commit', ref('source.resolvedSha')],
+    ['Installed', time('installedAt')],
+    ['Installed by', person('installedBy')],
+    ['Changed', time('updatedAt')],
+  ],
+  sections: [
+    { heading: '', text: 'description' },
+    {
+      heading: 'Skills',
+      rows: 'skills',
+      columns: [
+        ['SLUG', ref('slug')],
+        ['ABOUT', text('description')],
+        ['ID', ref('id')],
+      ],
+    },
+    {
+      heading: 'MCP servers',
+      rows: 'mcpServers',
+      columns: [
+        ['NAME', ref('name')],
+        ['TRANSPORT', word('transport')],
+        ['ADDRESS', text('url', 'command')],
+        ['ID', ref('id')],
+      ],
+    },
+    {
+      heading: 'Not used',
+      rows: 'notUsed',
+      columns: [
+        ['KIND', word('kind')],
+        ['NAME', text('name')],
+        ['WHY', text('message')],
+      ],
+    },
+  ],
+  next: [{ say: 'svc plugin enable {id}', when: { at: 'enabled', is: [false] } }],
+}
+
+const settings: Look = {
+  columns: [],
+  facts: [
+    ['Permission mode', first(word('toolPermissionDefault'), say('ask nothing of it: the default'))],
+    ['Most turns', count('maxTurns')],
+  ],
+}
+
+export const placeLooks: Looks = {
+  Workspace: workspace,
+  WorkspaceStats: {
+    columns: [],
+    facts: [
+      ['Agents', count('agents')],
+      ['Tasks', count('tasks')],
+      ['Projects', count('projects')],
+      ['Workflows', count('workflows')],
+      ['Files', count('files')],
+      ['Size of files', size('fileBytes')],
+      ['Wiki pages', count('wikiPages')],
+      ['Learnings', count('learnings')],
+    ],
+  },
+  UserWorkspace: {
+    columns: [
+      ['SLUG', ref('slug')],
+      ['NAME', text('name')],
+      ['ROLE', word('role')],
+      ['STATUS', status('status')],
+      ['COMPANY', text('companyName')],
+      ['ID', ref('id')],
+    ],
+  },
+  WorkspaceExport: { columns: [], facts: [], sections: [{ heading: '', text: 'manifest' }] },
+  WorkspaceDeleted: {
+    columns: [],
+    title: say('The workspace is deleted'),
+    facts: [
+      ['Company', flag('billing.companyDeleted', 'deleted', 'stays')],
+      ['Subscription', flag('billing.subscriptionCancelled', 'cancelled', 'as it was')],
+    ],
+  },
+  WorkspaceLeft: { columns: [], title: say('You left {workspaceId}'), facts: [] },
+  Company: {
+    columns: [],
+    facts: [
+      ['ID', ref('id')],
+      ['Name', text('name')],
+    ],
+  },
+  CompanyConfig: settings,
+  Member: {
+    columns: [
+      ['NAME', text('name')],
+      ['EMAIL', ref('email')],
+      ['ROLE', word('role')],
+      ['ID', ref('userId')],
+    ],
+  },
+  Device: device,
+  Folder: folder,
+  FolderRemote: {
+    columns: [],
+    title: ref('shortId'),
+    under: [status('state'), text('branch')],
+    facts: [
+      ['Commit', ref('commit')],
+      ['Address', ref('url')],
+      ['Repository', ref('repoId')],
+    ],
+    sections: [
+      {
+        heading: 'Remotes',
+        rows: 'remotes',
+        columns: [
+          ['NAME', ref('name')],
+          ['ADDRESS', ref('url')],
+        ],
+      },
+    ],
+  },
+  Repo: repo,
+  SkillSummary: skill,
+  Skill: skill,
+  SkillOverride: override,
+  SkillRepoInstall: {
+    columns: [],
+    title: say('{installed} skills installed'),
+    facts: [['Commit', ref('resolvedSha')]],
+    sections: [
+      {
+        heading: '',
+        rows: 'installed',
+        columns: [
+          ['ID', ref('id')],
+          ['SLUG', ref('slug')],
+          ['ABOUT', text('description')],
+        ],
+      },
+      {
+        heading: 'Skipped',
+        rows: 'skipped',
+        columns: [
+          ['SKILL', ref('slug', 'path')],
+          ['WHY', word('reason')],
+          ['MESSAGE', text('message')],
+        ],
+      },
+    ],
+  },
+  NewSkillShare: {
+    columns: [],
+    facts: [
+      ['ID', ref('id')],
+      ['Address', ref('url')],
+      ['Token', ref('token')],
+      ['Expires', time('expiresAt')],
+      ['Created', time('createdAt')],
+    ],
+  },
+  PluginSummary: plugin,
+  Plugin: plugin,
+  CatalogService: {
+    columns: [
+      ['ID', ref('id')],
+      ['NAME', text('label')],
+      ['SIGNS IN BY', word('authKind')],
+      ['ABOUT', text('description')],
+    ],
+  },
+}

@@ -1,0 +1,248 @@
+import { first, flag, pairs, person, ref, say, size, status, text, time, word, type Look, type Looks } from './look.ts'
+import { runLooks } from './runs.ts'
+
+// Tasks and what hangs on them, projects, comments.
+
+const state = status('status', { why: ['conditions.reason', 'conditions.type'] })
+
+const task: Look = {
+  columns: [
+    ['KEY', ref('key')],
+    ['TITLE', text('title')],
+    ['STATUS', state],
+    ['PRIORITY', status('priority')],
+    ['ASSIGNEE', person('assignee')],
+    ['UPDATED', time('updatedAt')],
+    ['DUE', time('dueAt')],
+    ['PULL REQUEST', say('#{pullRequest.number}')],
+    ['PROJECT', ref('projectId')],
+  ],
+  title: text('title'),
+  under: [ref('key'), state, status('priority'), person('assignee')],
+  facts: [
+    ['ID', ref('id')],
+    ['Due', time('dueAt')],
+    ['Begins', time('startAt')],
+    ['Project', ref('projectId')],
+    ['Parent', ref('parentTaskId')],
+    ['Goal', ref('goalId')],
+    ['Workflow', ref('workflowRef')],
+    ['Repository', ref('repoId')],
+    ['Branch', ref('branchName')],
+    ['Base branch', ref('baseBranch')],
+    ['Pull request', first(say('#{pullRequest.number} {pullRequest.url}'))],
+    ['Runs on', word('environment')],
+    ['Harness', word('harness')],
+    ['Model', text('modelId')],
+    ['Effort', word('reasoningEffort')],
+    ['Sandbox', word('sandboxSize')],
+    ['Created', time('createdAt')],
+    ['Created by', person('createdBy')],
+    ['Changed', time('updatedAt')],
+    ['Started', time('startedAt')],
+    ['Done', time('completedAt')],
+    ['Cancelled', time('cancelledAt')],
+    ['Archived', time('archivedAt')],
+  ],
+  sections: [
+    { heading: '', text: 'description' },
+    {
+      heading: 'Checklist',
+      rows: 'checklist',
+      columns: [
+        ['DONE', flag('done', 'yes', 'no')],
+        ['TEXT', text('text')],
+        ['ID', ref('id')],
+      ],
+    },
+  ],
+  next: [
+    { say: 'svc task assign {key} @...', when: { at: 'assignee', is: [false] } },
+    { say: 'svc task get {key} --include runs --include comments' },
+  ],
+}
+
+const taskRow = [
+  ['KEY', ref('key')],
+  ['TITLE', text('title')],
+  ['STATUS', status('status')],
+  ['PRIORITY', status('priority')],
+  ['ASSIGNEE', person('assignee')],
+] as const
+
+const linked = [...taskRow, ['TYPE', word('type')]] as const
+
+const comment: Look = {
+  columns: [
+    ['ID', ref('id')],
+    ['AUTHOR', person('author')],
+    ['BODY', text('body')],
+    ['WHEN', time('createdAt')],
+    ['FILES', text('attachments.name')],
+    ['REPLY TO', ref('parentMessageId')],
+  ],
+  under: [person('author'), say('of {taskId}'), time('createdAt')],
+  facts: [
+    ['ID', ref('id')],
+    ['Reply to', ref('parentMessageId')],
+    ['Edited', time('updatedAt')],
+  ],
+  sections: [
+    { heading: '', text: 'body' },
+    {
+      heading: 'Files',
+      rows: 'attachments',
+      columns: [
+        ['ID', ref('id')],
+        ['NAME', text('name')],
+        ['SIZE', size('sizeBytes')],
+        ['TYPE', word('contentType')],
+      ],
+    },
+  ],
+}
+
+const dependency: Look = {
+  columns: [],
+  title: say('{taskId} depends on {dependsOnTaskId}'),
+  facts: [
+    ['Type', word('type')],
+    ['Since', time('createdAt')],
+  ],
+  next: [{ say: 'svc task dependency list {taskId}' }],
+}
+
+const activity: Look = {
+  columns: [
+    ['WHEN', time('createdAt')],
+    ['WHAT', word('kind')],
+    ['WHO', person('actor')],
+    ['DETAILS', pairs('data')],
+  ],
+}
+
+const checklistItem: Look = {
+  columns: [
+    ['ID', ref('id')],
+    ['TEXT', text('text')],
+    ['DONE', flag('done', 'yes', 'no')],
+    ['WHEN', time('completedAt')],
+    ['BY', person('completedBy')],
+  ],
+  title: text('text'),
+}
+
+const watcher: Look = {
+  columns: [
+    ['WATCHER', person('subject')],
+    ['KIND', word('subject.type')],
+    ['ADDED', word('addedBy')],
+    ['BECAUSE', text('origin')],
+    ['SINCE', time('createdAt')],
+  ],
+}
+
+const project: Look = {
+  columns: [
+    ['ID', ref('id')],
+    ['NAME', text('name')],
+    ['STATUS', status('status')],
+    ['PREFIX', ref('prefix')],
+    ['LEAD', ref('leadAgentId')],
+    ['UPDATED', time('updatedAt')],
+    ['ABOUT', text('descriptionPreview')],
+  ],
+  title: text('name'),
+  under: [status('status'), ref('prefix')],
+  facts: [
+    ['ID', ref('id')],
+    ['Lead', ref('leadAgentId')],
+    ['Created', time('createdAt')],
+    ['Changed', time('updatedAt')],
+  ],
+}
+
+export const taskLooks: Looks = {
+  Task: task,
+  TaskWithIncluded: {
+    ...task,
+    sections: [
+      ...(task.sections ?? []),
+      { heading: 'Parent', rows: 'parent', columns: taskRow },
+      { heading: 'Subtasks', rows: 'subtasks', columns: taskRow },
+      { heading: 'Blocked by', rows: 'dependencies.blockedBy', columns: linked },
+      { heading: 'Blocks', rows: 'dependencies.blocking', columns: linked },
+      { heading: 'Watchers', rows: 'watchers', columns: watcher.columns },
+      { heading: 'Runs', rows: 'runs', columns: runLooks['Run']!.columns },
+      { heading: 'Comments', rows: 'comments', columns: comment.columns },
+    ],
+  },
+  TaskChecklistItem: checklistItem,
+  TaskDependencies: {
+    columns: [],
+    title: first(say('{blockedBy} tasks before it, {blocking} after it')),
+    facts: [],
+    sections: [
+      { heading: 'Blocked by', rows: 'blockedBy', columns: linked },
+      { heading: 'Blocks', rows: 'blocking', columns: linked },
+    ],
+  },
+  TaskDependency: dependency,
+  TaskWatcher: watcher,
+  TaskActivity: activity,
+  TaskHistoryEntry: { columns: [...activity.columns, ['FROM', word('source')]] },
+  TaskReadMark: { columns: [], facts: [['Read up to', time('lastReadAt')]] },
+  Comment: comment,
+  PullRequest: {
+    columns: [],
+    title: say('#{number} {title}'),
+    under: [status('state', { why: ['checks.state'] }), flag('isDraft', 'draft'), text('author')],
+    facts: [
+      ['Task', ref('taskId')],
+      ['Repository', ref('repo')],
+      ['Address', ref('url')],
+      ['Branch', say('{headBranch} into {baseBranch}')],
+      ['Commit', ref('headSha')],
+      ['Mergeable', flag('isMergeable', 'yes', 'no')],
+      ['Checks', say('{checks.passed} passed, {checks.failed} failed, {checks.pending} pending')],
+      ['Changes', say('{changedFiles} files, +{additions} -{deletions} in {commits} commits')],
+      ['Created', time('createdAt')],
+      ['Changed', time('updatedAt')],
+      ['Closed', time('closedAt')],
+      ['Merged', time('mergedAt')],
+    ],
+  },
+  ProjectSummary: project,
+  Project: {
+    ...project,
+    facts: [
+      ...(project.facts ?? []),
+      ['Repository', ref('repoUrl')],
+      ['Visible to', word('visibility')],
+      ['Owner', ref('ownerUserId')],
+      ['Deleted', time('deletedAt')],
+    ],
+    sections: [{ heading: '', text: 'description' }],
+    next: [
+      { say: 'svc project restore {id}', when: { at: 'deletedAt', is: [true] } },
+      { say: 'svc task list --project-id {id}' },
+    ],
+  },
+  ProjectConfig: {
+    columns: [],
+    facts: [
+      ['Status', status('status')],
+      ['Prefix', ref('prefix')],
+      ['Lead', ref('leadAgentId')],
+      ['Repository', ref('repoUrl')],
+    ],
+  },
+  ProjectGrant: {
+    columns: [
+      ['AGENT', ref('agent.handle')],
+      ['NAME', text('agent.name')],
+      ['ID', ref('agent.id')],
+      ['SINCE', time('createdAt')],
+    ],
+  },
+}
