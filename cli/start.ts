@@ -6,7 +6,7 @@ import type { CommandContext } from './context/context.ts'
 import { contractCommandsOf, listedCommands, loadLocalCommands } from './arguments/commands.ts'
 import { pathResolver } from './machine/input.ts'
 import { readEnvironment } from './machine/environment.ts'
-import { usageError } from './errors/cli-error.ts'
+import { CliError, usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
 import {
   createOutput,
@@ -40,7 +40,12 @@ export async function start(argv: readonly string[]): Promise<number> {
 
 async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'out' | 'env'>): Promise<number> {
   try {
-    const words = argv.length === 0 ? ['help'] : argv
+    if (argv.length === 0 || (argv.length === 1 && asksForHelp(argv))) {
+      const { shortHelp } = await import('./arguments/help.ts')
+      out.text(shortHelp())
+      return 0
+    }
+    const words = argv
     // Commands of the contract are tried first, so that an agent's calls need not load the rest.
     const match =
       matchCommand(contractCommandsOf(words[0] ?? ''), words) ?? matchCommand(await loadLocalCommands(), words)
@@ -97,11 +102,22 @@ async function run({ command, rest, out: plainOut, env }: Invocation): Promise<n
       return createClient(await callerOf(env, workspaceId, values.params['workspaceId']), realWorld)
     },
   }
+  if (command.asks === true && values.local['yes'] !== true && context.isInteractive) await confirm(context)
   const flow = await flowOf(command)
   // A command is over before it would gain by optimized code. One that calls the API says so when its request is under way (client.ts),
   // because Node loads its modules slowly from then on.
   if (command.route === null) optimizeNothing()
   return (await flow(context)) ?? 0
+}
+
+/** Nobody is asked in a pipe or a run: what runs there goes on as it is told. */
+async function confirm({ command, positionals }: CommandContext): Promise<void> {
+  const { askYesOrNo } = await import('./machine/ask.ts')
+  const { plainText } = await import('./output/terminal-text.ts')
+  const named = Object.values(positionals).flat().map(plainText).join(' ')
+  const question = `svc ${command.name} ${named}`.trim()
+  if (!(await askYesOrNo(`${command.summary}.\n${question}: go on?`)))
+    throw new CliError('not_confirmed', 'Nothing was done.')
 }
 
 /** With `--json FIELDS` and `--jq` the JSON is printed in a form of its own. */
@@ -155,12 +171,29 @@ async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 're
     out.text(overviewOf(commands, prefix))
     return isHelp ? 0 : 2
   }
-  const near = commands.filter((command) => prefix !== '' && command.name.startsWith(`${prefix} `))
+  const { didYouMean } = await import('./arguments/nearest.ts')
+  const below = commands.filter(
+    ({ name, hidden }) => hidden !== true && (prefix === '' || name.startsWith(`${prefix} `)),
+  )
+  const place = prefix === '' ? 0 : prefix.split(' ').length
+  const wordOf = (name: string) => name.split(' ')[place] ?? ''
+  const wanted = names[place] ?? ''
+  const before = prefix === '' ? 'svc' : `svc ${prefix}`
+  const advice = didYouMean(
+    wanted,
+    below.map(({ name }) => wordOf(name)),
+    (name) => `${before} ${name}`,
+  )
   throw usageError(
-    `There is no command \`svc ${names.join(' ')}\`.`,
-    near.length === 0
-      ? 'Type `svc help` to see all commands.'
-      : `There are: ${near.map((command) => command.name).join(', ')}.`,
+    `There is no command \`${before} ${wanted}\`.`,
+    [
+      advice,
+      prefix === ''
+        ? 'Type `svc help` to see all commands.'
+        : `There are: ${below.map(({ name }) => name).join(', ')}.`,
+    ]
+      .filter((line) => line !== '')
+      .join('\n'),
   )
 }
 

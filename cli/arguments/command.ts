@@ -21,6 +21,8 @@ export interface Command {
   list?: string
   /** Prints these fields of the reply as text. */
   print?: { stdout: string; stderr?: string }
+  /** On a terminal it asks first. */
+  asks?: true
   /** The path to call with the values as `ids` when the variadic positional has several. */
   batchPath?: string
   /** Not shown in help: other programs call it. */
@@ -54,6 +56,14 @@ export const allFlag: CommandFlag = {
   target: null,
   kind: 'boolean',
   description: 'Read all pages.',
+}
+
+/** Flag of commands that ask. */
+export const yesFlag: CommandFlag = {
+  name: 'yes',
+  target: null,
+  kind: 'boolean',
+  description: 'Do not ask.',
 }
 
 /** Flags that all commands take. */

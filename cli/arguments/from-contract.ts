@@ -51,6 +51,7 @@ function commandOf(route: AnyRoute, spec: CommandSpec): Command {
     ...(shows === undefined ? {} : { shows }),
     ...(shape?.list == null ? {} : { list: shape.list }),
     ...(spec.print === undefined ? {} : { print: spec.print }),
+    ...(spec.asks === undefined ? {} : { asks: spec.asks }),
     ...(batch === null ? {} : { batchPath: batch.base + batch.path }),
   }
 }
@@ -67,7 +68,9 @@ function positionalOf(route: AnyRoute, spec: PositionalSpec): PositionalSpec {
   const schema = schemaAt(route[part], path)
   if (schema === null) throw new Error(`${route.id}: no ${spec.target} for a positional`)
   const { description } = shapeOf(schema)
-  return { ...spec, ...(description === null ? {} : { description }) }
+  const { example } = schema.meta() ?? {}
+  const told = description ?? spec.description ?? (typeof example === 'string' ? `Its id, such as ${example}.` : null)
+  return { ...spec, ...(told === null ? {} : { description: told }) }
 }
 
 function callersInWords(route: AnyRoute): string {

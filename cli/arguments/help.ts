@@ -137,3 +137,40 @@ export function exitCodesText(): string {
     .map(({ status, text }) => `${String(status).padStart(3)}  ${text}`)
     .join('\n')
 }
+
+/** What `svc` alone prints: where to begin. */
+export function shortHelp(): string {
+  return `svc runs AI coding agents on your own machines.
+
+Usage: svc COMMAND [flags]
+
+Give work
+  svc task create --title "Fix the log-in page" --assignee @builder
+  svc agent run @builder --prompt "Look into the slow tests"
+  svc run events run_3nB7cW1yHsD5jK9q --follow
+
+See what goes on
+  svc run list                 runs, and what they wait for
+  svc task list                tasks
+  svc approval list            what agents ask to be allowed to do
+  svc question list            what agents ask you
+
+Agents and where they work
+  agent      create, change and inspect agents
+  device     connect this machine, see its state
+  folder     the folders that agents work in
+  secret     keys that runs are given; connection, mcp, skill, plugin: what else they have
+
+More
+  automation, workflow         work that starts by itself
+  conversation, comment        talk with agents
+  file, wiki, learning         what is kept
+  workspace, project, member   where it all belongs
+
+Begin
+  svc login                    sign in to a server
+  svc whoami                   who you are to it
+  svc help                     all commands
+  svc COMMAND --help           the flags of one, with an example
+  svc run list --json id,status --jq '.[].id'`
+}

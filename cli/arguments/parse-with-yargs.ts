@@ -2,7 +2,8 @@ import yargs, { type Argv, type Options } from 'yargs'
 import { flagsFor, hint, placePositionals, spellingsOf } from './parse.ts'
 import type { Command, ParsedArguments } from './command.ts'
 import type { CommandFlag } from '../../shared/api/command.ts'
-import { usageError } from '../errors/cli-error.ts'
+import { usageError, type CliError } from '../errors/cli-error.ts'
+import { didYouMean } from './nearest.ts'
 
 /**
  * Reads with yargs the command lines that parseQuickly left, and says what is wrong with them. Fails with exit status 2
@@ -20,7 +21,7 @@ export function parseWithYargs(command: Command, rest: readonly string[]): Parse
       fault ??= message ?? error?.message ?? 'The command line cannot be read.'
     })
   const parsed = parser.parseSync([...rest]) as Record<string, unknown> & { _: (string | number)[] }
-  if (fault !== null) throw usageError(sentence(fault), hint(command))
+  if (fault !== null) throw refusal(command, rest, fault)
   const flags: Record<string, readonly (string | boolean)[]> = {}
   for (const flag of flagsFor(command)) {
     const value = parsed[flag.name]
@@ -57,8 +58,7 @@ function refuseNegations(command: Command, rest: readonly string[]): void {
   const negated = new Set(withValue.map((spelling) => spelling.replace(/^-+/, '--no-')))
   const end = rest.indexOf('--')
   const word = (end === -1 ? rest : rest.slice(0, end)).find((each) => negated.has(each))
-  if (word !== undefined && !flags.some(({ name }) => `--${name}` === word))
-    throw usageError(`There is no flag ${word}.`, hint(command))
+  if (word !== undefined && !flags.some(({ name }) => `--${name}` === word)) throw noFlag(command, [word])
 }
 
 function build(command: Command): Argv {
@@ -84,9 +84,27 @@ function isBare(flag: CommandFlag, rest: readonly string[]): boolean {
   return spellingsOf(flag).some((spelling) => rest.includes(spelling))
 }
 
-function sentence(fault: string): string {
+/** yargs names a flag without its dashes and its `no-`. */
+function refusal(command: Command, rest: readonly string[], fault: string): CliError {
   const unknown = /^Unknown arguments?: (.*)$/.exec(fault)?.[1]
-  if (unknown === undefined) return fault
-  const names = [...new Set(unknown.split(', '))].map((name) => (name.length === 1 ? `-${name}` : `--${name}`))
-  return names.length === 1 ? `There is no flag ${names[0]}.` : `There are no flags ${names.join(', ')}.`
+  if (unknown === undefined) return usageError(fault, hint(command))
+  const end = rest.indexOf('--')
+  const typed = (end === -1 ? rest : rest.slice(0, end)).map((word) => word.split('=', 1)[0]!)
+  const names = [...new Set(unknown.split(', '))].map(
+    (name) =>
+      typed.find((word) => word.startsWith('-') && word.replace(/^-+/, '').replace(/^no-(?=.)/, '') === name) ??
+      (name.length === 1 ? `-${name}` : `--${name}`),
+  )
+  return noFlag(command, names)
+}
+
+function noFlag(command: Command, names: readonly string[]): CliError {
+  const known = flagsFor(command).flatMap(({ name, kind }) =>
+    kind === 'boolean' ? [`--${name}`, `--no-${name}`] : [`--${name}`],
+  )
+  const advice = names.length === 1 ? didYouMean(names[0]!, known) : ''
+  return usageError(
+    names.length === 1 ? `There is no flag ${names[0]}.` : `There are no flags ${names.join(', ')}.`,
+    advice === '' ? hint(command) : `${advice}\n${hint(command)}`,
+  )
 }

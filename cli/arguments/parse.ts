@@ -1,4 +1,4 @@
-import { allFlag, globalFlags, jsonFlag, type Command, type ParsedArguments } from './command.ts'
+import { allFlag, globalFlags, jsonFlag, yesFlag, type Command, type ParsedArguments } from './command.ts'
 import type { CommandFlag } from '../../shared/api/command.ts'
 import { usageError } from '../errors/cli-error.ts'
 
@@ -9,7 +9,7 @@ import { usageError } from '../errors/cli-error.ts'
 /** The command's own flags, and the shared ones whose names and letters it does not use. */
 export function flagsFor(command: Command): readonly CommandFlag[] {
   const own = new Set(command.flags.flatMap((flag) => [flag.name, ...(flag.aliases ?? [])]))
-  const shared = hasPages(command) ? [allFlag, ...globalFlags] : globalFlags
+  const shared = [...(hasPages(command) ? [allFlag] : []), ...(command.asks === true ? [yesFlag] : []), ...globalFlags]
   const left = shared.filter(({ name }) => !own.has(name))
   return [...command.flags, ...left.map((flag) => ({ ...flag, ...ownAliases(flag, own) }))]
 }

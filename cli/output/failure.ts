@@ -1,5 +1,6 @@
 import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { fieldAt, textAt } from '../replies/fields.ts'
+import { remediations } from '../../shared/api/remediations.ts'
 import { jsonText } from './terminal-text.ts'
 
 // What a failure says: to a program the envelope, to a person a sentence and what to do about it.
@@ -46,13 +47,16 @@ export function sentenceOf(error: unknown, isInRun: boolean): string {
   if (Array.isArray(allowed)) lines.push(`  allowed: ${allowed.map(wordOf).join(', ')}`)
   const remediation = textAt(envelope, 'remediation')
   if (remediation === 'sign_in' && !isInRun) lines.push('Type `svc login` to sign in again.')
-  else if (remediation !== null) lines.push(error instanceof CliError ? remediation : `  fix: ${remediation}`)
+  else if (remediation !== null) lines.push(error instanceof CliError ? remediation : adviceOf(remediation))
   const facts = [textAt(envelope, 'code'), textAt(envelope, 'requestId')].filter(
     (fact) => fact !== null && fact !== 'cli.usage',
   )
   if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
   return `${lines.join('\n')}\n`
 }
+
+/** A server of another release may have names that this svc does not know. */
+const adviceOf = (name: string) => (Object.hasOwn(remediations, name) ? remediations[name]! : `  fix: ${name}`)
 
 /** The place in a text that was sent, as a refused program has one. */
 function placeIn(envelope: unknown): string[] {

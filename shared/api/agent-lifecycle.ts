@@ -28,7 +28,7 @@ export const agentLifecycleRoutes = {
       })
       .meta({ id: 'AgentDeleted' }),
     errors: ['platform_change_requires_run'],
-    cli: { command: 'agent delete', positionals: [agentPositional], example: 'svc agent delete @builder' },
+    cli: { command: 'agent delete', asks: true, positionals: [agentPositional], example: 'svc agent delete @builder' },
   }),
 
   restore: defineRoute({

@@ -18,6 +18,8 @@ export interface CommandSpec {
   print?: { stdout: string; stderr?: string }
   /** The list route that is called with `ids` where the variadic positional has several values. */
   batch?: string
+  /** On a terminal it asks first, since nothing brings back what it takes away; `--yes` is the answer. */
+  asks?: true
   /** The command makes more than one call; a flow written by hand uses this route. */
   flow?: true
 }

@@ -150,7 +150,7 @@ export const connectionRoutes = {
         .describe('Forget the credential without asking the provider, where it may stay valid.'),
     }),
     errors: ['connection_not_found', 'connection_not_revokable'],
-    cli: { command: 'connection revoke', positionals, example: `svc connection revoke ${exampleId}` },
+    cli: { command: 'connection revoke', asks: true, positionals, example: `svc connection revoke ${exampleId}` },
   }),
 
   reauthorize: defineRoute({

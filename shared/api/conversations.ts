@@ -162,7 +162,7 @@ export const conversationRoutes = {
       'conversation_dm_not_deletable',
       'conversation_has_live_run',
     ],
-    cli: { command: 'conversation delete', positionals, example: `svc conversation delete ${example}` },
+    cli: { command: 'conversation delete', asks: true, positionals, example: `svc conversation delete ${example}` },
   }),
 
   addParticipant: defineRoute({

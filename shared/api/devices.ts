@@ -115,6 +115,7 @@ export const deviceRoutes = {
     plainErrors: ['plain.device_not_found', 'plain.device_not_owned'],
     cli: {
       command: 'device remove',
+      asks: true,
       positionals: [{ name: 'device', target: 'params.id' }],
       example: 'svc device remove 5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b',
     },

@@ -143,7 +143,7 @@ export const fileRoutes = {
     summary: 'Delete a file; its current bytes are removed at once',
     params,
     errors: ['sweeper_not_registered'],
-    cli: { command: 'file delete', positionals, example: `svc file delete ${exampleFile}` },
+    cli: { command: 'file delete', asks: true, positionals, example: `svc file delete ${exampleFile}` },
   }),
 
   restore: defineRoute({

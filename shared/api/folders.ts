@@ -108,7 +108,12 @@ export const folderRoutes = {
     endpoint: 'DELETE /folders/{shortId}',
     summary: 'Remove a folder; nothing on the device changes',
     ...ofFolder,
-    cli: { command: 'folder remove', positionals: [positional], example: 'svc folder remove fs_0mN4bV8cQwE2rT6y' },
+    cli: {
+      command: 'folder remove',
+      asks: true,
+      positionals: [positional],
+      example: 'svc folder remove fs_0mN4bV8cQwE2rT6y',
+    },
   }),
 
   gitRemote: defineRoute({

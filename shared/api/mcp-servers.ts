@@ -191,6 +191,6 @@ export const mcpServerRoutes = {
     params,
     otherReplies: changed,
     errors: ['mcp_server_not_found', 'mcp_server_of_plugin', 'platform_change_requires_run'],
-    cli: { command: 'mcp delete', positionals, example: `svc mcp delete ${exampleId}` },
+    cli: { command: 'mcp delete', asks: true, positionals, example: `svc mcp delete ${exampleId}` },
   }),
 } as const

@@ -213,6 +213,7 @@ export const messageRoutes = {
     errors: ['message_not_found', 'not_authorized', 'message_deleted'],
     cli: {
       command: 'conversation message delete',
+      asks: true,
       positionals: [messagePositional],
       example: `svc conversation message delete ${exampleMessage}`,
     },

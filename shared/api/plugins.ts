@@ -134,6 +134,6 @@ export const pluginRoutes = {
     params,
     otherReplies: changed,
     errors: asked,
-    cli: { command: 'plugin remove', positionals, example: `svc plugin remove ${examplePlugin}` },
+    cli: { command: 'plugin remove', asks: true, positionals, example: `svc plugin remove ${examplePlugin}` },
   }),
 } as const

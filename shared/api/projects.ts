@@ -159,7 +159,7 @@ export const projectRoutes = {
     endpoint: 'DELETE /projects/{projectId}',
     summary: 'Delete a project; it can be restored',
     ...byId,
-    cli: { command: 'project delete', positionals, example: `svc project delete ${exampleId}` },
+    cli: { command: 'project delete', asks: true, positionals, example: `svc project delete ${exampleId}` },
   }),
 
   restore: defineRoute({

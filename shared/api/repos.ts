@@ -63,6 +63,7 @@ export const repoRoutes = {
     params,
     cli: {
       command: 'repo remove',
+      asks: true,
       positionals: [{ name: 'repo', target: 'params.repoId' }],
       example: 'svc repo remove 5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b',
     },

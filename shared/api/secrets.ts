@@ -175,6 +175,6 @@ export const secretRoutes = {
     callers: peopleOnly,
     params,
     errors: ['secret_not_found'],
-    cli: { command: 'secret delete', positionals, example: `svc secret delete ${exampleId}` },
+    cli: { command: 'secret delete', asks: true, positionals, example: `svc secret delete ${exampleId}` },
   }),
 } as const

@@ -159,7 +159,7 @@ export const skillRoutes = {
       'skill_replace_forbidden',
       'builtin_skill_delete_forbidden',
     ],
-    cli: { command: 'skill delete', positionals, example: `svc skill delete ${exampleSkill}` },
+    cli: { command: 'skill delete', asks: true, positionals, example: `svc skill delete ${exampleSkill}` },
   }),
 
   replaceBundle: defineRoute({

@@ -148,7 +148,7 @@ export const wikiRoutes = {
     summary: 'Delete a page with all of its revisions; its slug is free again',
     callers: peopleOnly,
     ...ofPage,
-    cli: { command: 'wiki delete', positionals, example: 'svc wiki delete how-we-deploy' },
+    cli: { command: 'wiki delete', asks: true, positionals, example: 'svc wiki delete how-we-deploy' },
   }),
 
   revisions: defineRoute({

@@ -70,7 +70,12 @@ export const workspaceActionRoutes = {
         }),
       })
       .meta({ id: 'WorkspaceDeleted' }),
-    cli: { command: 'workspace delete', flags: workspaceFlag, example: 'svc workspace delete --confirm-name "Acme"' },
+    cli: {
+      command: 'workspace delete',
+      asks: true,
+      flags: workspaceFlag,
+      example: 'svc workspace delete --confirm-name "Acme"',
+    },
   }),
 
   updateCompany: defineRoute({

@@ -117,7 +117,7 @@ test.runIf(existsSync('/dev/full'))('a result that could not be written is a fai
 test('on a table, a token that is not taken is followed by what to type, but not within a run', async () => {
   const env = await home.inRun(() => refusal(401, 'auth_invalid', { remediation: 'sign_in' }))
   const line = ['workspace', 'get', '--output', 'table']
-  expect((await home.svc(line, { env })).stderr).toContain('fix: sign_in')
+  expect((await home.svc(line, { env })).stderr).toContain('Sign in again.')
   mkdirSync(join(home.dir, 'config'))
   writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify({ server: home.api.url, token: 'svc_pat_x' }))
   expect((await home.svc(line)).stderr).toContain('Type `svc login` to sign in again.')

@@ -22,5 +22,9 @@ export const runCancel: Flow = async (context) => {
       })
     }
   }
-  await printReply(context, (await client.call(callOf(context))).body)
+  const { body: run } = await client.call(callOf(context))
+  await printReply(context, run)
+  const [id, status] = [textAt(run, 'id'), textAt(run, 'status')]
+  if (status === 'running' || status === 'queued')
+    context.out.message(`svc: ${id} is being cancelled. See its end with \`svc run events ${id} --follow\`.`)
 }
