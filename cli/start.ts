@@ -25,6 +25,7 @@ export async function start(argv: readonly string[]): Promise<number> {
     stdout: process.stdout,
     stderr: () => process.stderr,
     ...wantedOutput(argv, env.hasColours),
+    pager: env.pager,
     isDebugging: env.isDebugging,
     isInRun: env.run !== null,
     now: () => realWorld.now(),
@@ -52,7 +53,7 @@ async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'o
     if (match === null) return await helpOrFault({ words, out, env })
     if (asksForHelp(match.rest)) {
       const { helpOf } = await import('./arguments/help.ts')
-      out.text(await helpOf(match.command, out.width))
+      await out.longText(await helpOf(match.command, out.width))
       return 0
     }
     return await run({ ...match, out, env })
@@ -168,7 +169,7 @@ async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 're
   }
   const isWhole = prefix === names.join(' ')
   if (isWhole && (isHelp || names.length > 0)) {
-    out.text(overviewOf(commands, prefix))
+    await out.longText(overviewOf(commands, prefix))
     return isHelp ? 0 : 2
   }
   const { didYouMean } = await import('./arguments/nearest.ts')

@@ -11,12 +11,12 @@ export const help: Flow = async ({ out, positionals }) => {
   const topic = words.join(' ')
   if (topic === 'exit-codes') out.text(exitCodesText())
   else if (topic === '' || commands.some((command) => command.name.startsWith(`${topic} `))) {
-    out.text(overviewOf(commands, topic))
+    await out.longText(overviewOf(commands, topic))
   } else {
     const match = matchCommand(commands, words)
     if (match === null || match.rest.length > 0)
       throw usageError(`There is no command \`svc ${topic}\`.`, 'Type `svc help`.')
-    out.text(await helpOf(match.command, out.width))
+    await out.longText(await helpOf(match.command, out.width))
   }
 }
 

@@ -12,6 +12,8 @@ export interface CliEnvironment {
   isDebugging: boolean
   /** What the environment says about colours; null: nothing. */
   hasColours: boolean | null
+  /** The program in which long results are shown; null: none. */
+  pager: string | null
 }
 
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): CliEnvironment {
@@ -26,6 +28,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
     runId,
     isDebugging: text('SVC_DEBUG') !== null,
     hasColours: coloursIn(text),
+    pager: pagerIn(env),
   }
 }
 
@@ -35,4 +38,10 @@ function coloursIn(text: (name: string) => string | null | undefined): boolean |
   const forced = text('CLICOLOR_FORCE')
   if (forced != null && forced !== '0') return true
   return text('CLICOLOR') === '0' ? false : null
+}
+
+/** An empty name, and `cat`, mean none. */
+function pagerIn(env: Readonly<Record<string, string | undefined>>): string | null {
+  const named = (env['SVC_PAGER'] ?? env['PAGER'] ?? 'less').trim()
+  return named === '' || named === 'cat' ? null : named
 }

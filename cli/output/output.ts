@@ -22,6 +22,8 @@ export interface Output {
   jsonLine(value: unknown): void
   /** Prints text for a person, with a newline at its end. */
   text(text: string): void
+  /** Prints text for a person that may be longer than the screen. */
+  longText(text: string): Promise<void>
   /** Prints text that a program may take byte by byte: into a pipe it goes unchanged. */
   exact(text: string): void
   /** Prints text as it comes and adds nothing. */
@@ -49,6 +51,8 @@ export interface OutputOptions {
   wanted: WantedFormat | null
   /** null: as the terminal is. */
   hasColours: boolean | null
+  /** The program in which what is longer than the screen is shown; null: none. */
+  pager: string | null
   isDebugging: boolean
   /** Within a run the reader is an agent, even if its harness gives it a terminal. */
   isInRun: boolean
@@ -82,6 +86,13 @@ export function createOutput(options: OutputOptions): Output {
     if (text !== '') print(text)
     if (remark !== null) complain(`${remark}\n`)
   }
+  /** Only a person at a terminal can page. */
+  const printLong = async (text: string) => {
+    const isLong = isTerminal && stdout.rows > 0 && text.split('\n').length > stdout.rows
+    if (isLong && options.pager !== null && (await (await import('./pager.ts')).showInPager(text, options.pager)))
+      return
+    if (text !== '') print(text)
+  }
   const drained = async () => {
     if (stdout.writableNeedDrain) await new Promise<void>((resolve) => stdout.once('drain', resolve))
   }
@@ -92,7 +103,11 @@ export function createOutput(options: OutputOptions): Output {
     async result(value, shape) {
       if (value === undefined) return
       if (format === 'json') writeJson(value)
-      else show((await printer(shape)).whole(value))
+      else {
+        const { text, remark } = (await printer(shape)).whole(value)
+        await printLong(text)
+        show({ text: '', remark })
+      }
     },
     async pages(pages, shape) {
       const shown = format === 'json' ? (await import('./json-pages.ts')).createJsonPages(shape) : await printer(shape)
@@ -104,6 +119,7 @@ export function createOutput(options: OutputOptions): Output {
     },
     jsonLine: (value) => print(`${jsonText(value)}\n`),
     text: (text) => print(terminalText(withLineEnd(text))),
+    longText: (text) => printLong(terminalText(withLineEnd(text))),
     exact: (text) => print(stdout.isTTY ? terminalText(withLineEnd(text)) : withLineEnd(text)),
     piece(text) {
       const whole = held + text

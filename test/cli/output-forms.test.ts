@@ -199,4 +199,18 @@ describe('tables', () => {
       '',
     ])
   })
+
+  test.each([
+    ['a pager', 60, 'sed s/^/paged:/', true],
+    ['no pager where all fits', 3, 'sed s/^/paged:/', false],
+    ['no pager, since none is wanted', 60, '', false],
+    ['no pager, since it is not there', 60, '/no/such/pager', false],
+  ])('what is longer than the screen is shown in %s', async (_, rows, pager, isPaged) => {
+    await signIn(page(Array.from({ length: rows }, (__, at) => run(`run_${at}`))))
+    const terminal = onTerminal({ dir: home.dir, env: { ...home.env, SVC_PAGER: pager } }, ['run', 'list'], 80)
+    expect(await terminal.ended).toBe(0)
+    const { text } = terminal.shown
+    expect(text.match(/^(?:paged:)?run_\d+ /gm)).toHaveLength(rows)
+    expect(text.includes('paged:run_0')).toBe(isPaged)
+  })
 })
