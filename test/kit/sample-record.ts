@@ -41,7 +41,7 @@ const ids: Readonly<Record<string, string>> = {
   resolvedSha: '3f2a9c1',
   ref: 'v2',
   subdir: 'plugins/log-in',
-  host: 'registry.example.com',
+  host: 'api.example.com',
   token: 'svc_share_0123456789',
   webhookUrl: 'https://svc.example.com/hooks/0123456789',
   workflow: 'triage',

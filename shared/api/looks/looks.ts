@@ -2,9 +2,11 @@ import { agentLooks } from './agents.ts'
 import type { Looks } from './look.ts'
 import { placeLooks } from './places.ts'
 import { runLooks } from './runs.ts'
+import { skillLooks } from './skills.ts'
 import { talkLooks } from './talk.ts'
 import { taskLooks } from './tasks.ts'
 import { thingLooks } from './things.ts'
+import { wikiLooks } from './wiki.ts'
 import { workLooks } from './work.ts'
 
 /**
@@ -19,4 +21,6 @@ export const looks: Looks = {
   ...workLooks,
   ...thingLooks,
   ...placeLooks,
+  ...skillLooks,
+  ...wikiLooks,
 }
