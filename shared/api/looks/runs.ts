@@ -104,12 +104,38 @@ export const runLooks: Looks = {
       ['Retry of', ref('parentRunId')],
       ['Retried as', ref('successorRunId')],
       ['Conversation', ref('conversationId')],
+      [
+        'Start',
+        first(
+          say(
+            'offered after {timings.offeredMs} ms, launched after {timings.launchedMs} ms, first output after {timings.firstOutputMs} ms',
+          ),
+          say('offered after {timings.offeredMs} ms, launched after {timings.launchedMs} ms'),
+          say('offered after {timings.offeredMs} ms'),
+        ),
+      ],
+      [
+        'End',
+        say(
+          'harness gone after {timings.endedMs} ms, reported after {timings.reportedMs} ms, written down after {timings.storedMs} ms',
+        ),
+      ],
     ],
     sections: [
       { heading: 'Error', text: 'errorMessage' },
       { heading: 'Answer', text: 'transcriptRead.finalAnswer' },
       { heading: 'Latest events', rows: 'latestEvents', columns: event.columns },
     ],
+  },
+  RunWhy: {
+    columns: [],
+    title: text('because'),
+    under: [status('state', { why: ['reason'] }), ref('run'), say('since {time since}')],
+    facts: [
+      ['Next', text('next')],
+      ['At the latest', time('nextAt')],
+    ],
+    next: [{ say: '{command}', when: { at: 'command', is: [true] } }],
   },
   RunEvent: event,
   RunContext: { columns: [], sections: [{ heading: '', text: 'prompt' }], facts: [] },
