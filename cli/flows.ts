@@ -73,6 +73,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'auth list': async () => (await import('./flows/sign-in/auth-tokens.ts')).authList,
   'auth devices': async () => (await import('./flows/sign-in/auth-tokens.ts')).authDevices,
   'auth revoke': async () => (await import('./flows/sign-in/auth-tokens.ts')).authRevoke,
+  status: async () => (await import('./flows/status.ts')).status,
   whoami: async () => (await import('./flows/sign-in/whoami.ts')).whoami,
   api: async () => (await import('./flows/api.ts')).api,
   'mcp sign-in': async () => (await import('./flows/connection-setup.ts')).mcpSignIn,

@@ -150,6 +150,8 @@ Give work
   svc run events run_3nB7cW1yHsD5jK9q --follow
 
 See what goes on
+  svc status                   what waits for you, what works, what failed
+  svc why RUN                  why a run waits or failed, and what helps
   svc run list                 runs, and what they wait for
   svc task list                tasks
   svc approval list            what agents ask to be allowed to do

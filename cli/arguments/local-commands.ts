@@ -185,6 +185,13 @@ const agentCommands = [
 
 const ownCommands = [
   local({
+    name: 'status',
+    summary: 'Show what waits for you, what failed lately, what works, and what waits to start and why',
+    description: 'Of each kind at most 20 are shown; `svc approval list`, `svc run list` and so on show all.',
+    example: 'svc status',
+    flags: [flag('hours', 'Show runs that failed within so many hours. Default: 24.')],
+  }),
+  local({
     name: 'api',
     summary: 'Call any route of the API',
     description:

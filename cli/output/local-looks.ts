@@ -1,8 +1,10 @@
 import { taskLooks } from '../../shared/api/looks/tasks.ts'
 import {
   count,
+  dollars,
   first,
   flag,
+  person,
   ref,
   say,
   size,
@@ -48,6 +50,77 @@ export const localLooks: Looks = {
       ...(task.sections ?? []),
       { heading: 'History', rows: 'history', columns: taskLooks['TaskHistoryEntry']!.columns },
     ],
+  },
+  status: {
+    columns: [],
+    title: text('summary'),
+    facts: [],
+    sections: [
+      {
+        heading: 'Approvals',
+        rows: 'approvals',
+        columns: [
+          ['ID', ref('id')],
+          ['MAY IT', text('gatedThing.safeSummary', 'prompt')],
+          ['ASKED BY', person('requestedBy')],
+          ['WHEN', time('createdAt')],
+        ],
+      },
+      {
+        heading: 'Questions',
+        rows: 'questions',
+        columns: [
+          ['ID', ref('id')],
+          ['QUESTION', text('prompt')],
+          ['OPTIONS', text('options.label')],
+          ['ASKED BY', person('askedBy')],
+          ['WHEN', time('createdAt')],
+        ],
+      },
+      {
+        heading: 'Failed',
+        rows: 'failed',
+        columns: [
+          ['RUN', ref('id')],
+          ['AGENT', ref('agent.handle')],
+          ['WHY', word('errorCode')],
+          ['TASK', first(say('{task.id} {task.title}'), text('workflowStep.workflow'))],
+          ['WHEN', time('completedAt')],
+        ],
+      },
+      {
+        heading: 'At work',
+        rows: 'working',
+        columns: [
+          ['RUN', ref('id')],
+          ['AGENT', ref('agent.handle')],
+          ['TASK', first(say('{task.id} {task.title}'), text('workflowStep.workflow'))],
+          ['SINCE', time('startedAt')],
+          ['COST', dollars('costUsd')],
+          ['DEVICE', text('environment.deviceName', 'environment.type')],
+        ],
+      },
+      {
+        heading: 'Waiting',
+        rows: 'waiting',
+        columns: [
+          ['RUN', ref('id')],
+          ['AGENT', ref('agent.handle')],
+          ['WHY', text('gateDescription')],
+          ['SINCE', time('createdAt')],
+        ],
+      },
+      {
+        heading: 'Devices away',
+        rows: 'away',
+        columns: [
+          ['ID', ref('publicId')],
+          ['NAME', text('displayName')],
+          ['LAST SEEN', time('lastHeartbeatAt')],
+        ],
+      },
+    ],
+    next: [{ say: '{next}', when: { at: 'next', is: [true] } }],
   },
   whoami: {
     columns: [],

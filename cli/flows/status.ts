@@ -1,0 +1,63 @@
+import type { CommandContext, Flow } from '../context/context.ts'
+import { usageError } from '../errors/cli-error.ts'
+import { fieldAt, listAt, textAt } from '../replies/fields.ts'
+
+/** Of each kind so many are shown; there is a list for all of them. */
+const most = 20
+const defaultHours = 24
+
+/** `status`: what waits for a person, what failed lately, what works, what waits and why, and devices that are away. */
+export const status: Flow = async (context) => {
+  const client = await context.connect()
+  const list = async (path: string, query: Record<string, unknown>) => {
+    const { body } = await client.call({ method: 'GET', path: `/api/v1/${path}`, query })
+    return listAt(body, 'data')
+  }
+  const since = new Date(context.world.now() - hoursOf(context) * 3_600_000).toISOString()
+  const [approvals, questions, failed, working, waiting, devices] = await Promise.all([
+    list('approvals', { status: 'open', limit: most }),
+    list('questions', { status: 'open', limit: most }),
+    list('runs', { status: ['failed'], since, limit: most }),
+    list('runs', { status: ['running'], limit: most }),
+    list('runs', { status: ['queued'], limit: most }),
+    list('devices', {}),
+  ])
+  const away = devices.filter((device) => textAt(fieldAt(device, 'liveness'), 'status') === 'disconnected')
+  const found = { approvals, questions, failed, working, waiting, away }
+  await context.out.result({ summary: summaryOf(found), ...found, next: nextOf(found) }, { look: 'status' })
+}
+
+type Found = Readonly<Record<'approvals' | 'questions' | 'failed' | 'working' | 'waiting' | 'away', readonly unknown[]>>
+
+function hoursOf({ values }: CommandContext): number {
+  const given = values.local['hours']
+  const hours = given === undefined ? defaultHours : Number(given)
+  if (Number.isFinite(hours) && hours > 0 && hours <= 24 * 365) return hours
+  throw usageError('--hours takes a number of hours from 1 to 8760.', 'Type, for example, `svc status --hours 72`.')
+}
+
+function summaryOf({ approvals, questions, failed, working, waiting, away }: Found): string {
+  const parts = [
+    told(approvals, 'approval waits for an answer', 'approvals wait for an answer'),
+    told(questions, 'question waits for an answer', 'questions wait for an answer'),
+    told(failed, 'run has failed lately', 'runs have failed lately'),
+    told(working, 'run works', 'runs work'),
+    told(waiting, 'run waits to start', 'runs wait to start'),
+    told(away, 'device is away', 'devices are away'),
+  ].filter((part) => part !== null)
+  return parts.length === 0 ? 'Nothing works, and nothing waits for you.' : `${parts.join('; ')}.`
+}
+
+function told(all: readonly unknown[], one: string, several: string): string | null {
+  if (all.length === 0) return null
+  return all.length === 1 ? `1 ${one}` : `${all.length}${all.length === most ? ' or more' : ''} ${several}`
+}
+
+/** The command for what comes first. */
+function nextOf({ approvals, questions, failed, waiting }: Found): string | null {
+  const id = (all: readonly unknown[]) => textAt(all[0], 'id')
+  if (approvals.length > 0) return `svc approval get ${id(approvals)}   (then: svc approval approve ${id(approvals)})`
+  if (questions.length > 0) return `svc question answer ${id(questions)} "..."`
+  if (failed.length > 0) return `svc why ${id(failed)}`
+  return waiting.length > 0 ? `svc why ${id(waiting)}` : null
+}

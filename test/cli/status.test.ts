@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { FakeDevice } from '../kit/fake-device.ts'
+import { made } from '../api/resources/tasks-kit.ts'
+import { useRealServer } from './real-server.ts'
+
+// `svc status` and `svc why`: what a person looks at first.
+
+const real = useRealServer()
+let device: FakeDevice
+beforeEach(async () => {
+  device = await FakeDevice.connect(real.server)
+})
+afterEach(() => device.disconnect())
+
+const svc = async (...args: string[]) => {
+  const { status, stdout, stderr } = await real.svc(args, {})
+  if (status !== 0) throw new Error(stderr)
+  return stdout
+}
+
+test('what waits for a person comes first, with the command that answers, then what failed, works and waits', async () => {
+  const { server } = real
+  expect(JSON.parse(await svc('status'))).toMatchObject({ summary: 'Nothing works, and nothing waits for you.' })
+  const agent = await server.createAgent()
+  const start = () => server.startRun(agent.id)
+  const failed = await start()
+  await (await device.take()).end('error', { message: 'The program is not there.' })
+  const working = await start()
+  const run = await device.take()
+  const { question } = await made(server, '/questions', { prompt: 'Which region?' }, run.token)
+  const body = { maxConcurrentRuns: 1 }
+  await server.ok(`/devices/${device.identity.deviceId}`, { method: 'PATCH', body })
+  const other = await server.createAgent()
+  const waiting = await server.startRun(other.id)
+
+  const shown = JSON.parse(await svc('status'))
+  const idsOf = (of: string) => shown[of].map(({ id }: { id: string }) => id)
+  expect(['questions', 'failed', 'working', 'waiting'].map(idsOf)).toEqual([
+    [question.id],
+    [failed],
+    [working],
+    [waiting],
+  ])
+  expect(shown).toMatchObject({
+    summary: '1 question waits for an answer; 1 run has failed lately; 1 run works; 1 run waits to start.',
+    next: `svc question answer ${question.id} "..."`,
+  })
+  const table = await svc('status', '-o', 'table')
+  for (const part of ['Which region?', failed, working, waiting, 'is busy']) expect(table).toContain(part)
+
+  expect(JSON.parse(await svc('why', failed))).toMatchObject({
+    because: 'The program is not there.',
+    command: `svc run retry ${failed}`,
+  })
+  expect(await svc('why', waiting, '-o', 'table')).toContain('is busy')
+  await run.end('question_asked')
+})
+
+test('hours that are none are refused', async () => {
+  const { status, stderr } = await real.svc(['status', '--hours', 'soon'], {})
+  expect([status, stderr]).toEqual([2, expect.stringContaining('--hours takes a number of hours')])
+})
