@@ -13,15 +13,16 @@ export const status: Flow = async (context) => {
     const { body } = await client.call({ method: 'GET', path: `/api/v1/${path}`, query })
     return listAt(body, 'data')
   }
-  const since = new Date(context.world.now() - hoursOf(context) * 3_600_000).toISOString()
-  const [approvals, questions, failed, working, waiting, devices] = await Promise.all([
+  const since = context.world.now() - hoursOf(context) * 3_600_000
+  const [approvals, questions, lastFailed, working, waiting, devices] = await Promise.all([
     list('approvals', { status: 'open', limit: most }),
     list('questions', { status: 'open', limit: most }),
-    list('runs', { status: ['failed'], since, limit: most }),
+    list('runs', { status: ['failed'], limit: most }),
     list('runs', { status: ['running'], limit: most }),
     list('runs', { status: ['queued'], limit: most }),
     list('devices', {}),
   ])
+  const failed = lastFailed.filter((run) => Date.parse(textAt(run, 'completedAt') ?? '') >= since)
   const away = devices.filter((device) => textAt(fieldAt(device, 'liveness'), 'status') === 'disconnected')
   const found = { approvals, questions, failed, working, waiting, away }
   await context.out.result({ summary: summaryOf(found), ...found, next: nextOf(found) }, { look: 'status' })

@@ -29,6 +29,7 @@ const localLines = [
   ['help', 'exit-codes'],
   ['login'],
   ['logout'],
+  ['status', '--hours', '8760'],
   ['version'],
   ['whoami'],
   ['auth', 'devices'],
@@ -47,7 +48,9 @@ test.each([...contractLines, ...localLines].map((line) => [line.join(' '), line]
       const end = await home.svc(line, { env, cwd: home.dir, input: 'secret', isOwnProcess })
       const asked = home.api.received
         .slice(before)
-        .map(({ method, path, query, body }) => [method, path, [...query], body])
+        .map(({ method, path, query, body }) => JSON.stringify([method, path, [...query], body]))
+        // Some ask for several things at once.
+        .toSorted()
       return { ...end, asked }
     }
     const own = await seen(true)
