@@ -9,6 +9,7 @@ export const namesOfOthers: readonly string[] = [
   'SVC_DEBUG',
   'SVC_HOST_SILENT_MS',
   'SVC_INSTRUCTIONS_FILE',
+  'SVC_PAGER',
   'SVC_PROMPT',
   'SVC_PROMPT_FILE',
   'SVC_RECONNECT_MAX_MS',
