@@ -53,6 +53,10 @@ test('what waits for a person comes first, with the command that answers, then w
     command: `svc run retry ${failed}`,
   })
   expect(await svc('why', waiting, '-o', 'table')).toContain('is busy')
+  // An agent sees the same of its workspace as far as it may.
+  const { status, stdout, stderr } = await real.svc(['status'], { env: { SVC_TOKEN: run.token, SVC_RUN_ID: working } })
+  if (status !== 0) throw new Error(stderr)
+  expect([status, JSON.parse(stdout).summary]).toEqual([0, shown.summary])
   await run.end('question_asked')
 })
 
