@@ -1,11 +1,3 @@
-/**
- * Does jobs of one kind together: those of a key that come in one turn of the event loop, and those that come while others of the key are
- * being done. A job by itself waits for nothing but the end of the turn. No key waits for another.
- *
- *     (no jobs) --add--> gathered --turn is over--> at work --jobs came meanwhile--> at work
- *                                                      |----none came----> (no jobs)
- *                                                      `--failed together--> each by itself, beside what comes next
- */
 export interface TogetherOptions<Job, Answer> {
   /** The most jobs that are done at once. */
   most: number
@@ -21,6 +13,14 @@ interface Waiting<Job, Answer> {
   reject(error: unknown): void
 }
 
+/**
+ * Does jobs of one kind together: those of a key that come in one turn of the event loop, and those that come while others of the key are
+ * being done. A job by itself waits for nothing but the end of the turn. No key waits for another.
+ *
+ *     (no jobs) --add--> gathered --turn is over--> at work --jobs came meanwhile--> at work
+ *                                                      |----none came----> (no jobs)
+ *                                                      `--failed together--> each by itself, beside what comes next
+ */
 export class Together<Job, Answer> {
   private readonly options: TogetherOptions<Job, Answer>
   /** The jobs of each key that are not begun; a key at work stays here. */

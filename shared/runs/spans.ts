@@ -2,8 +2,11 @@ import { z } from 'zod'
 
 // How long the steps of a run took: to its first instruction, and from its end to the row that says so.
 
+/** A device may say any number. */
+export const mostSpanMs = Number.MAX_SAFE_INTEGER
+
 /** Milliseconds. Times count from the offer to the device, by a clock that nobody sets. */
-const ms = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER).optional()
+const ms = z.number().nonnegative().max(mostSpanMs).optional()
 
 /** The steps that the device sees, and what they cost it. One that the run did not come to, or that is not known, is left out. */
 export const deviceSpans = z.object({

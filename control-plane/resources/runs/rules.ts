@@ -35,6 +35,15 @@ export function retryPrompt(
   return prompt === null ? why : `${prompt}\n\n${why}`
 }
 
+/** A gate whose end is known is waited for however long that takes, and this much longer. */
+const pastOpeningMs = 3_600_000
+
+/** Returns until when a gate may hold the run (ms UTC). `opensAt`: the gate's own end; null: it is not known. */
+export const gatedUntil = (
+  { createdAt }: { createdAt: number },
+  { opensAt, gateMs }: { opensAt: number | null; gateMs: number },
+): number => Math.max(createdAt + gateMs, (opensAt ?? 0) + pastOpeningMs)
+
 /** Returns when a run ended of which its device says how long ago (ms): never before it started, never later than now. */
 export function endedAtOf(
   { startedAt, createdAt }: { startedAt: number | null; createdAt: number },

@@ -1,11 +1,8 @@
 import type { RunTimings } from '../../../shared/api/runs.ts'
-import type { DeviceSpans, RunSpans } from '../../../shared/runs/spans.ts'
+import { mostSpanMs, type DeviceSpans, type RunSpans } from '../../../shared/runs/spans.ts'
 import type { RunRow } from './store.ts'
 
 // The steps of a start and of an ending, on one line of time.
-
-/** A device may say any number. */
-const mostMs = Number.MAX_SAFE_INTEGER
 
 /** `endedAgoMs`: how long ago the device wrote its report when it sent it; `at`: when it is written down here. */
 export function spansAt(
@@ -14,7 +11,7 @@ export function spansAt(
 ): RunSpans {
   return {
     ...spans,
-    ...(reported !== undefined && { reported: Math.min(reported + endedAgoMs, mostMs) }),
+    ...(reported !== undefined && { reported: Math.min(reported + endedAgoMs, mostSpanMs) }),
     storedAt: at,
   }
 }

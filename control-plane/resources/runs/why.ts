@@ -1,9 +1,9 @@
 import { toTimestamp } from '../../../shared/api/ids.ts'
-import type { RunDetail } from '../../../shared/api/runs.ts'
+import type { Run } from '../../../shared/api/runs.ts'
 import type { RunWhy } from '../../../shared/api/run-why.ts'
 import type { Gate } from '../../run/places/place.ts'
 import type { OpenHold } from '../approvals/open-holds.ts'
-import { isRetriable } from './rules.ts'
+import { gatedUntil, isRetriable } from './rules.ts'
 import type { RunRow } from './store.ts'
 
 /** The times (ms) that a run waits at most. */
@@ -19,24 +19,23 @@ export interface RunWaits {
 export interface WhyFacts {
   run: RunRow
   /** The run as clients see it now. */
-  shown: RunDetail
+  shown: Run
   /** The reason why it waits; null: nothing gates it. */
   gate: Gate | null
-  holds: readonly OpenHold[]
+  /** Its sandbox is on its way. */
+  isBeingMade: boolean
+  /** What it waits for, where that is a person. */
+  hold: OpenHold | null
   /** When its device was heard of last; null: it has none, or was never heard of. */
   deviceHeardAt: number | null
   waits: RunWaits
 }
 
-/** The gate's own end is waited for this much longer (`run/sweeps/queued-runs.ts`). */
-const pastOpeningMs = 3_600_000
-
 /** Says what holds a run, or how it ended, what happens next, and the command that helps. Pure. */
 export function whyOf(facts: WhyFacts): Omit<RunWhy, 'object' | 'run'> {
-  const { run, holds } = facts
-  const [hold] = holds
+  const { run, hold } = facts
   // A run that asks is told to end, so that it waits for nobody while it lives.
-  if (hold !== undefined) return asked(hold)
+  if (hold !== null) return asked(hold)
   if (run.endedAt !== null) return ended(facts, run.endedAt)
   if (run.cancelRequestedAt !== null) return stopping(facts, run.cancelRequestedAt)
   if (run.startedAt !== null) return working(facts, run.startedAt)
@@ -58,8 +57,17 @@ function asked({ kind, id, label, since }: OpenHold): Answer {
 
 type Answer = Omit<RunWhy, 'object' | 'run'>
 
-function waiting({ run, shown, gate, waits: { gateMs, dispatchMs } }: WhyFacts): Answer {
+function waiting({ run, shown, gate, isBeingMade, waits: { gateMs, dispatchMs } }: WhyFacts): Answer {
   const base = { state: 'waits', since: toTimestamp(run.createdAt) } as const
+  if (isBeingMade)
+    return {
+      ...base,
+      reason: null,
+      because: 'Its sandbox is being made.',
+      next: 'It starts when its sandbox is there.',
+      nextAt: null,
+      command: `svc run events ${run.id} --follow`,
+    }
   if (gate === null) {
     const until = run.ungatedSince === null ? null : run.ungatedSince + dispatchMs
     return {
@@ -71,19 +79,18 @@ function waiting({ run, shown, gate, waits: { gateMs, dispatchMs } }: WhyFacts):
       command: `svc run events ${run.id} --follow`,
     }
   }
-  const until = Math.max(run.createdAt + gateMs, (gate.opensAt ?? 0) + pastOpeningMs)
   return {
     ...base,
     reason: gate.reason,
     because: shown.gateDescription ?? 'Something holds it.',
-    next: 'It starts by itself when that is over. Until then it waits, and fails as `gate_timeout` when that takes too long.',
-    nextAt: toTimestamp(until),
+    next: 'It starts by itself when that is over. Where that takes too long, it fails as `gate_timeout`.',
+    nextAt: toTimestamp(gatedUntil(run, { opensAt: gate.opensAt ?? null, gateMs })),
     command: mends(gate, shown),
   }
 }
 
 /** The one command with which to begin. Limits of providers pass by themselves. */
-function mends({ reason }: Gate, { id, task, agent }: RunDetail): string | null {
+function mends({ reason }: Gate, { id, task, agent }: Run): string | null {
   switch (reason) {
     case 'no_device':
       return 'svc device connect'
@@ -138,16 +145,16 @@ const stopping = ({ run }: WhyFacts, since: number): Answer => ({
   reason: run.cancelExitReason,
   because: 'It was told to end.',
   since: toTimestamp(since),
-  next: 'It ends when its device says so, a few minutes later without a word of it.',
+  next: 'It ends when its device reports the end, or after some minutes without a report.',
   nextAt: null,
   command: `svc run events ${run.id} --follow`,
 })
 
-function ended({ run, shown }: WhyFacts, endedAt: number): Answer {
+function ended({ run }: WhyFacts, endedAt: number): Answer {
   const base = { state: 'ended', reason: run.exitReason, since: toTimestamp(endedAt), nextAt: null } as const
   const because = run.errorMessage ?? sentences[run.status] ?? 'It has ended.'
-  if (shown.successorRunId !== null)
-    return { ...base, because, next: 'Another run goes on with its work.', command: `svc why ${shown.successorRunId}` }
+  if (run.successorRunId !== null)
+    return { ...base, because, next: 'Another run goes on with its work.', command: `svc why ${run.successorRunId}` }
   if (isRetriable(run))
     return { ...base, because, next: 'Nothing, until somebody wakes its agent.', command: `svc run retry ${run.id}` }
   return { ...base, because, next: 'Nothing: it is done.', command: `svc run read ${run.id}` }

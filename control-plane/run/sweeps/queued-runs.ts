@@ -7,6 +7,7 @@ import { placeOfRun } from '../places/places.ts'
 import { placeAll, placeRun } from '../placement/placement.ts'
 import { listWaiting, listWaitingWorkspaces, type WaitingRun } from '../placement/waiting-store.ts'
 import { listExpiredOffers } from '../../resources/runs/lease-store.ts'
+import { gatedUntil } from '../../resources/runs/rules.ts'
 import { lockRun } from '../../resources/runs/store.ts'
 import { changeRun } from '../change-store.ts'
 import type { Sweep, SweepContext } from '../../sweeps/sweeper.ts'
@@ -27,8 +28,6 @@ export interface QueuedRunsOptions {
 const offersPerRound = 5_000
 /** Waiting runs of a workspace that are read at once. */
 const pageSize = 500
-/** A gate whose end is known is waited for however long that takes, and this much longer. */
-const pastOpeningMs = 3_600_000
 /** An offer this long past its time was made by a replica that is gone: a living one withdraws its own. */
 const offerGraceMs = 5_000
 
@@ -94,8 +93,7 @@ function dueOf(
   if (placeOfRun(run.facts).isBeingMade(run.facts)) return null
   if (gate !== null) {
     if (run.ungatedSince !== null) return 'gated'
-    const until = Math.max(run.createdAt + options.gateMs, (gate.opensAt ?? 0) + pastOpeningMs)
-    return now > until ? 'gate_timeout' : null
+    return now > gatedUntil(run, { opensAt: gate.opensAt, gateMs: options.gateMs }) ? 'gate_timeout' : null
   }
   if (run.ungatedSince === null) return 'ungated'
   return now - run.ungatedSince > options.dispatchMs ? 'dispatch_timeout' : null

@@ -54,19 +54,20 @@ export async function presentRunDetail(
   return { ...presentRun(run, around), ...detailOf(run, sandbox) }
 }
 
-/** What a person asks of a run that waits or that went wrong, as it is now. */
+/** The facts by which `whyOf` says why the run is as it is now. */
 export async function loadWhyFacts(
   db: Db,
   run: RunRow,
   { agent, ...moment }: Moment & { agent: AgentIdentity | null },
 ): Promise<Omit<WhyFacts, 'waits'>> {
   const around = await load(db, [run], { ...moment, ...(agent && { agents: [agent] }) })
-  const sandbox = await placeOf(run).findContainer(db, run.id)
+  const waiting = around.waiting.get(run.id)
   return {
     run,
-    shown: { ...presentRun(run, around), ...detailOf(run, sandbox) },
+    shown: presentRun(run, around),
     gate: gateOf(run, around),
-    holds: around.holds.get(run.id) ?? [],
+    isBeingMade: waiting !== undefined && placeOf(run).isBeingMade(waiting),
+    hold: around.holds.get(run.id)?.[0] ?? null,
     deviceHeardAt: around.devices.get(executedOn(run) ?? '')?.lastHeartbeatAt ?? null,
   }
 }
