@@ -40,14 +40,10 @@ function statusCell(
   options: CellOptions,
 ): Cell {
   const [state] = valuesAt(record, at)
-  const waitsFor = waits === undefined ? undefined : valuesAt(record, waits)[0]
+  const waitsFor = waits === undefined ? undefined : valuesAt(record, waits.at)[0]
   if (waitsFor !== undefined) {
-    const isQuestion = waits?.endsWith('kind') !== true
-    return {
-      text: oneLine(`waits: ${isQuestion ? 'question' : wordOf(waitsFor)}`, options.maxChars),
-      tone: 'waits',
-      mayBeCut: false,
-    }
+    const text = oneLine(`waits: ${waits?.as ?? wordOf(waitsFor)}`, options.maxChars)
+    return { text, tone: 'waits', mayBeCut: false }
   }
   if (typeof state !== 'string') return emptyCell
   const reasons = [...new Set(why.flatMap((path) => valuesAt(record, path)).map(wordOf))].filter(

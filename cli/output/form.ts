@@ -1,6 +1,6 @@
 import { usageError } from '../errors/cli-error.ts'
 import type { Output } from './output.ts'
-import type { Shape } from './shape.ts'
+import { rowsIn, type Shape } from './shape.ts'
 
 /** What of the JSON is printed. */
 export interface Form {
@@ -26,7 +26,7 @@ export async function withForm(out: Output, { fields, expression }: Form): Promi
     async pages(pages, shape) {
       if (fields === null && filter === null) return out.pages(pages, shape)
       const rows: unknown[] = []
-      for await (const page of pages) for (const row of rowsOf(page, shape) ?? []) rows.push(row)
+      for await (const page of pages) for (const row of rowsIn(page, shape) ?? []) rows.push(row)
       await print(fields === null ? { [shape?.list ?? 'data']: rows } : rows.map((row) => picked(row, fields)))
     },
     jsonLine(value) {
@@ -43,17 +43,8 @@ export async function withForm(out: Output, { fields, expression }: Form): Promi
 /** Of a list the rows alone. A change that waits for approval is no such record. */
 function pickedFrom(value: unknown, fields: readonly string[], shape: Shape | undefined): unknown {
   if ((value as { object?: unknown } | null)?.object === 'platform_change') return value
-  const rows = rowsOf(value, shape)
+  const rows = rowsIn(value, shape)
   return rows === null ? picked(value, fields) : rows.map((row) => (row === null ? null : picked(row, fields)))
-}
-
-function rowsOf(value: unknown, shape: Shape | undefined): readonly unknown[] | null {
-  if (typeof value !== 'object' || value === null) return null
-  const { object } = value as { object?: unknown }
-  const key = shape?.list ?? (object === 'list' || shape?.look === undefined ? 'data' : null)
-  const found = key === null ? undefined : (value as Record<string, unknown>)[key]
-  const rows: unknown = found ?? (object === 'list' ? (value as { data?: unknown }).data : undefined)
-  return Array.isArray(rows) ? rows : null
 }
 
 /** A field that is known and not there is null. */

@@ -39,7 +39,7 @@ export function guessedLook(rows: readonly unknown[]): Look {
   for (const key of keys) {
     const value = sample[key]
     if (Array.isArray(value) && value.some((item) => typeof item === 'object' && item !== null))
-      sections.push({ heading: key, rows: key, columns: columnsFor(guessedLook(value)) })
+      sections.push({ heading: key, rows: key, columns: columnsOf(guessedLook(value)) })
     else if (typeof value === 'string' && value.includes('\n')) sections.push({ heading: key, text: key })
     else if (typeof value === 'object' && value !== null && !Array.isArray(value)) facts.push(...within(key, value))
     else facts.push([key, shownFor(key, value)])
@@ -47,7 +47,8 @@ export function guessedLook(rows: readonly unknown[]): Look {
   return { columns: shownKeys.map((key) => [key.toUpperCase(), shownFor(key, sample[key])]), facts, sections }
 }
 
-const columnsFor = ({ columns, facts = [] }: Look) => (columns.length > 0 ? columns : facts)
+/** A record that has no list of its own is shown in one by its facts. */
+export const columnsOf = ({ columns, facts = [] }: Look) => (columns.length > 0 ? columns : facts)
 
 function within(key: string, value: object): Column[] {
   return Object.entries(value).map(([inner, each]) => [`${key}.${inner}`, shownFor(`${key}.${inner}`, each)])

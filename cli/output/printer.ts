@@ -1,11 +1,11 @@
 import type { Look } from '../../shared/api/looks/look.ts'
 import { looks } from '../../shared/api/looks/looks.ts'
-import { fieldAt, textAt } from '../replies/fields.ts'
+import { textAt } from '../replies/fields.ts'
 import { paintFor } from './colours.ts'
-import { guessedLook } from './guessed-look.ts'
+import { columnsOf, guessedLook } from './guessed-look.ts'
 import { tableOf, type PrintOptions, type Table } from './list.ts'
 import { localLooks } from './local-looks.ts'
-import type { Shape } from './shape.ts'
+import { rowsIn, type Shape } from './shape.ts'
 import { recordText } from './record.ts'
 import { jsonText, plainText } from './terminal-text.ts'
 
@@ -31,8 +31,6 @@ export interface Printer {
   page(value: unknown): Printed
   end(): Printed
 }
-
-const listKeys = ['data', 'devices', 'sources', 'runs', 'results']
 
 export function createPrinter(shape: Shape, { width, isPlain, hasColours, now }: PrinterOptions): Printer {
   const options: PrintOptions = { isPlain, now, width: isPlain ? null : width, paint: paintFor(hasColours) }
@@ -61,26 +59,14 @@ export function createPrinter(shape: Shape, { width, isPlain, hasColours, now }:
   }
 }
 
-/** The rows of the list that the value is, without the empty slots of ids that are unknown; null when it is none. */
-function rowsOf(value: unknown, { list, look }: Shape): readonly unknown[] | null {
-  if (Array.isArray(value)) return value.filter((row) => row !== null)
-  // A record may have lists of its own, which are no pages.
-  const isRecord = list === undefined && look !== undefined && textAt(value, 'object') !== 'list'
-  for (const key of isRecord ? [] : list === undefined ? listKeys : [list, 'data']) {
-    const found = fieldAt(value, key)
-    if (Array.isArray(found)) return found.filter((row) => row !== null)
-  }
-  return null
-}
+/** The rows without the empty slots of ids that are unknown. */
+const rowsOf = (value: unknown, shape: Shape) => rowsIn(value, shape)?.filter((row) => row !== null) ?? null
 
 function single(value: unknown, named: Look | null, options: PrintOptions): string {
   if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) return `${jsonText(value, 2)}\n`
   const changeLook = textAt(value, 'object') === 'platform_change' ? looks['PlatformChange'] : undefined
   return recordText(value, changeLook ?? named ?? guessedLook([value]), options)
 }
-
-/** A record that has no list of its own is shown in one by its facts. */
-const columnsOf = ({ columns, facts = [] }: Look) => (columns.length > 0 ? columns : facts)
 
 function moreOf(value: unknown, { nextFlag, hasAll = false }: Shape): string | null {
   const next = textAt(value, 'nextCursor')

@@ -13,8 +13,11 @@ export type Shown =
   | { as: 'ref'; at: Path }
   /** A word of a closed list, whose underscores become spaces. */
   | { as: 'word'; at: Path }
-  /** A state with its colour and, in parentheses, its reason. `waits`: the field that says for whom it waits, which counts more. */
-  | { as: 'status'; at: string; why?: readonly string[]; waits?: string }
+  /**
+   * A state with its colour and, in parentheses, its reason. `waits`: the field that is there while it waits for a person,
+   * which counts more, and the word for what it waits for; without one the field has it.
+   */
+  | { as: 'status'; at: string; why?: readonly string[]; waits?: { at: string; as?: string } }
   | { as: 'time'; at: Path }
   /** The time between two, or since the first. */
   | { as: 'span'; at: string; to: string }
@@ -84,7 +87,10 @@ export const span = (at: string, to: string): Shown => ({ as: 'span', at, to })
 export const flag = (at: string, yes: string, no = ''): Shown => ({ as: 'flag', at, yes, no })
 export const say = (sentence: string): Shown => ({ as: 'say', text: sentence })
 export const first = (...of: readonly Shown[]): Shown => ({ as: 'first', of })
-export const status = (at: string, more: { why?: readonly string[]; waits?: string } = {}): Shown => ({
+export const status = (
+  at: string,
+  more: { why?: readonly string[]; waits?: { at: string; as?: string } } = {},
+): Shown => ({
   as: 'status',
   at,
   ...more,
@@ -100,7 +106,7 @@ export function pathsIn(shown: Shown): readonly string[] {
     case 'span':
       return [shown.at, shown.to]
     case 'status':
-      return [shown.at, ...(shown.why ?? []), ...(shown.waits === undefined ? [] : [shown.waits])]
+      return [shown.at, ...(shown.why ?? []), ...(shown.waits === undefined ? [] : [shown.waits.at])]
     default:
       return typeof shown.at === 'string' ? [shown.at] : shown.at
   }

@@ -21,7 +21,7 @@ import {
 const run: Look = {
   columns: [
     ['ID', ref('id')],
-    ['STATUS', status('status', { waits: 'waitingOn.kind', why: ['gateReason', 'errorCode'] })],
+    ['STATUS', status('status', { waits: { at: 'waitingOn.kind' }, why: ['gateReason', 'errorCode'] })],
     ['AGENT', ref('agent.handle')],
     [
       'TASK',
@@ -40,7 +40,7 @@ const run: Look = {
   ],
   title: first(say('{task.id} {task.title}'), say('Run of {agent.handle}'), ref('id')),
   under: [
-    status('status', { waits: 'waitingOn.kind', why: ['exitReason', 'errorCode', 'gateReason'] }),
+    status('status', { waits: { at: 'waitingOn.kind' }, why: ['exitReason', 'errorCode', 'gateReason'] }),
     ref('agent.handle'),
     say('woken by {word triggerSource}'),
   ],

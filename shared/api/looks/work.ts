@@ -97,7 +97,7 @@ const workflowRun: Look = {
   columns: [
     ['ID', ref('id')],
     ['WORKFLOW', ref('workflow')],
-    ['STATUS', status('status', { waits: 'parkedQuestion.prompt' })],
+    ['STATUS', status('status', { waits: { at: 'parkedQuestion.prompt', as: 'question' } })],
     ['STARTED', time('startedAt')],
     ['TOOK', { as: 'span', at: 'startedAt', to: 'completedAt' }],
     ['TASK', first(say('{task.id} {task.title}'))],
