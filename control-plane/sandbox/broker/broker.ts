@@ -122,6 +122,8 @@ export class Broker {
     rmSync(path, { force: true })
     await new Promise<void>((resolve, reject) => {
       this.server.once('error', reject)
+      // One that is closed meanwhile never says that it listens.
+      this.server.once('close', () => reject(new Error('the broker of the sandbox was closed before it listened')))
       this.server.listen(path, resolve)
     })
     this.watched.add(this.server)

@@ -129,7 +129,7 @@ export class FolderBrokers implements BrokerPlaces {
   /** Listens for a sandbox, and writes down who it is: one that waits for it says hello at once. Done again, it changes nothing. */
   async open({ id, folder }: KnownPlace, identity: SandboxIdentity): Promise<void> {
     makeFolder(folder)
-    await this.listen(id, folder)
+    if (!(await isHeard(join(folder, sandboxPlaces.socket)))) await this.listen(id, folder)
     write(folder, sandboxPlaces.identity, identity)
     // A container that is started again must see that it has had a run.
     rmSync(join(folder, sandboxPlaces.waiting), { force: true })
@@ -153,8 +153,6 @@ export class FolderBrokers implements BrokerPlaces {
     for (const { id, folder } of places) {
       if (folder === null || !existsSync(folder) || (await isHeard(join(folder, sandboxPlaces.socket)))) continue
       this.options.log.info({ sandbox: id }, 'the broker of a sandbox is taken over')
-      await this.brokers.get(id)?.close()
-      this.brokers.delete(id)
       await this.listen(id, folder)
     }
   }
@@ -170,8 +168,9 @@ export class FolderBrokers implements BrokerPlaces {
     this.brokers.clear()
   }
 
+  /** Has one broker listen for the sandbox, in this folder: another one, or one whose socket is gone, is closed. */
   private async listen(id: SandboxId, folder: string): Promise<void> {
-    if (this.brokers.has(id)) return
+    await this.brokers.get(id)?.close()
     const broker = brokerOf(this.options, id)
     this.brokers.set(id, broker)
     try {

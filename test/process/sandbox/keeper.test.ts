@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { runnerStatus } from '../../../shared/device/sandbox.ts'
+import { sandboxPlaces } from '../../../shared/runs/sandbox-places.ts'
 import { deviceIn, identityIn, playRun, runnerIn, type Fault } from '../../kit/docker-double.ts'
 import { loseOnce } from '../../kit/fake-runner.ts'
 import { hasPostgres } from '../../kit/database.ts'
@@ -135,7 +136,7 @@ test.skipIf(!hasPostgres())('another replica goes on with the sandboxes of one t
       await run.events({ kind: 'text', data: { text: 'before' } })
       await go.promise
       await device.closed
-      await waitFor(() => isHeard(join(container.folder, 'broker.sock')), 'the broker of the other replica')
+      await waitFor(() => isHeard(join(container.folder, sandboxPlaces.socket)), 'the broker of the other replica')
       return 0
     },
     { database: 'postgres' },
@@ -178,6 +179,9 @@ describe.skipIf(!hasPostgres())('a replica of which another one made the contain
       settings: { SVC_DATA_DIR: own, SVC_FILES_URL: pathToFileURL(join(data, 'files')).href },
     })
     await server.plane.stop()
+    const [container] = engine.containers.values()
+    await waitFor(() => isHeard(join(container!.folder, sandboxPlaces.socket)), 'the broker of the other replica')
+    // Whatever it has there now is of no use to the next container.
     if (!reaches) rmSync(join(data, 'sandboxes'), { recursive: true })
     go.resolve()
     expect(await endings(other, [runId])).toMatchObject([{ exitReason: 'sandbox_lost' }])
