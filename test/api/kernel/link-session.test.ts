@@ -1,6 +1,8 @@
 import { idFrom, type RunId } from '../../../shared/lib/ids.ts'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { Session, type SessionHandlers } from '../../../control-plane/link/session.ts'
@@ -9,18 +11,19 @@ import { closeCodes, linkLimits } from '../../../shared/device/limits.ts'
 import { encodeFrame } from '../../../shared/device/frame.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 
-// A device that sends faster than the control plane works off, over a real socket.
+// A device that sends faster than the control plane works off, over a real socket: one of this machine, of which the system holds little.
 
 const http = createServer()
 const sockets = new WebSocketServer({ server: http, maxPayload: linkLimits.frameBytes, perMessageDeflate: false })
 const mebibyte = 1024 * 1024
 const heldBytes = 4 * mebibyte
 /** More than the system itself holds of a connection. */
-const floodBytes = 64 * mebibyte
+const floodBytes = 16 * mebibyte
 
 let handlers: SessionHandlers
 let session: Session
 let device: WebSocket
+let folder: string
 beforeEach(async () => {
   handlers = {
     hello: () => Promise.resolve(true),
@@ -30,17 +33,20 @@ beforeEach(async () => {
     frame: () => Promise.resolve(),
     closed: () => undefined,
   }
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
+  folder = mkdtempSync(join(tmpdir(), 'svc-ls-'))
+  const path = join(folder, 's')
+  await new Promise<void>((resolve) => http.listen(path, resolve))
   sockets.once('connection', (socket, { socket: wire }) => {
     const common = { world: realWorld, log: silentLog, onClose: () => undefined }
     session = new Session({ socket, wire, ...common, handlers, heldBytes })
   })
-  device = new WebSocket(`ws://127.0.0.1:${(http.address() as AddressInfo).port}`, { perMessageDeflate: false })
+  device = new WebSocket(`ws+unix://${path}:/`, { perMessageDeflate: false })
   await new Promise((resolve) => device.once('open', resolve))
 })
 afterEach(async () => {
   device.terminate()
   await new Promise((resolve) => http.close(resolve))
+  rmSync(folder, { recursive: true, force: true })
 })
 
 const claimState = { accepting: true, reason: null, message: null, activeRuns: 0 }
