@@ -118,13 +118,25 @@ test.skipIf(hasNoEngine)(
 )
 
 test.skipIf(hasNoEngine)('a run that has no memory left ends with its size, and the runner lives on', async () => {
-  const server = await cloudServer()
-  const runId = await wake(server, 'node -e "const all = []; for (;;) all.push(Buffer.alloc(5e7, 1))"')
-  const run = await ended(server, runId)
-  expect(run).toMatchObject({ status: 'failed', exitReason: 'error' })
-  expect(run['errorMessage']).toBe(
-    'The sandbox ran out of memory (small, 2 GiB): the kernel ended a process of the run. The command was killed by SIGKILL.',
-  )
+  const server = await cloudServer({ settings: { SVC_SANDBOX_SMALL: '512/1/512/1024' } })
+  const size = 'it ran out of memory (small, 0.5 GiB)'
+  const byRunner =
+    'The sandbox ran out of memory (small, 0.5 GiB): the kernel ended a process of the run. The command was killed by SIGKILL.'
+  const seen: unknown[] = []
+  // The kernel ends the runner as well where another page is asked for before the memory of the first process is given back (seen with
+  // 6.18, at a high load): the sandbox is lost then, and says why. It is the exception.
+  while (!seen.includes('error') && seen.length < 3) {
+    const runId = await wake(server, 'node -e "const all = []; for (;;) all.push(Buffer.alloc(2e7, 1))"')
+    const run = await ended(server, runId)
+    const isLost = run['exitReason'] === 'sandbox_lost'
+    expect(run).toMatchObject({
+      status: 'failed',
+      exitReason: isLost ? 'sandbox_lost' : 'error',
+      errorMessage: isLost ? expect.stringContaining(`ended with status 137: ${size}`) : byRunner,
+    })
+    seen.push(run['exitReason'])
+  }
+  expect(seen).toContain('error')
 })
 
 test.skipIf(hasNoEngine)('a run whose volume holds more than its size allows ends, and says so', async () => {
