@@ -25,6 +25,8 @@ export interface StubStep {
   /** Events until the connection is cut. */
   cutAfter?: number
   delayMs?: number
+  /** Between the events of an answer. */
+  chunkDelayMs?: number
 }
 export type StubTool =
   | { kind: 'shell'; command: string }

@@ -7,6 +7,7 @@ import { rawEvents, resultEvent, streamAsItIs } from '../parts/event-pieces.ts'
 import { leftOutEvent } from '../parts/left-out-event.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
 import { joined } from '../parts/json-lines.ts'
+import { Speech } from '../parts/speech.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
 import { AcpApprovals, cancelled } from './approvals.ts'
@@ -20,7 +21,6 @@ import {
   type AcpFacts,
   type OwnAcpFacts,
 } from './outcome.ts'
-import { Speech } from './speech.ts'
 import { outputText, ToolCalls } from './tool-calls.ts'
 import { cancelLine, acpRequestIds, initializeLine, promptLine, requestLine, unknownMethodLine } from './lines.ts'
 import { serverListOf } from './mcp-servers.ts'

@@ -76,6 +76,73 @@ describe('what a recorded run becomes', () => {
   })
 })
 
+describe('words that come in pieces', () => {
+  const session = { session_id: 's1' }
+  const init = line({ type: 'system', subtype: 'init', ...session })
+  const piece = (event: object, parent: string | null = null) =>
+    line({ type: 'stream_event', event, parent_tool_use_id: parent, ...session })
+  const begins = (id: string) => piece({ type: 'message_start', message: { id } })
+  const says = (index: number, text: string) =>
+    piece({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } })
+  const thinks = (index: number, thinking: string) =>
+    piece({ type: 'content_block_delta', index, delta: { type: 'thinking_delta', thinking } })
+  const whole = (id: string, block: object, parent: string | null = null) =>
+    line({ type: 'assistant', message: { id, content: [block] }, parent_tool_use_id: parent, ...session })
+  const text = (said: string) => ({ type: 'text', text: said })
+  const told = (...lines: Uint8Array[]) => {
+    const dialogue = claudeDialogue(specOf({ permissions: full }))
+    const before = [dialogue.open(), dialogue.push(hookReady), dialogue.push(init)]
+    const { events } = merged([...before, ...lines.map((each) => dialogue.push(each)), dialogue.end()])
+    return events.filter(({ kind }) => kind !== 'session').map(({ kind, data }) => [kind, 'text' in data && data.text])
+  }
+
+  it('are told as they come, and of the whole what is missing', () => {
+    const thought = { type: 'thinking', thinking: 'Hm, so.', signature: 'x' }
+    expect(
+      told(
+        begins('m1'),
+        thinks(0, 'Hm,'),
+        thinks(0, ' so.'),
+        whole('m1', thought),
+        says(1, 'It '),
+        says(1, 'is '),
+        whole('m1', text('It is true.')),
+      ),
+    ).toEqual([
+      ['thinking', 'Hm,'],
+      ['thinking', ' so.'],
+      ['text', 'It '],
+      ['text', 'is '],
+      ['text', 'true.'],
+    ])
+  })
+
+  it('of a request that was made again do not stand for those of the next', () => {
+    const lines = [begins('m1'), says(0, 'It '), begins('m2'), says(0, 'It '), whole('m2', text('It will.'))]
+    expect(told(...lines)).toEqual([
+      ['text', 'It '],
+      ['text', 'It '],
+      ['text', 'will.'],
+    ])
+  })
+
+  it('of subagents, of another session and of no message are not told, but the wholes are', () => {
+    const delta = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'It ' } }
+    const elsewhere = line({ type: 'stream_event', event: delta, session_id: 's2' })
+    expect(told(says(0, 'It '), whole('m0', text('It was.')))).toEqual([['text', 'It was.']])
+    const subagents = told(begins('m1'), piece(delta, 'call'), whole('m1', text('It is.'), 'call'))
+    expect(subagents).toEqual([['text', 'It is.']])
+    expect(told(begins('m1'), elsewhere, whole('m1', text('It is.'))).at(-1)).toEqual(['text', 'It is.'])
+  })
+
+  it('are told where the whole never comes', () => {
+    expect(told(begins('m1'), says(0, 'It i'), says(0, 's'))).toEqual([
+      ['text', 'It i'],
+      ['text', 's'],
+    ])
+  })
+})
+
 describe('usage', () => {
   it('is the total of the run when its result comes', () => {
     expect(usageAfter('success')).toEqual({

@@ -3,7 +3,9 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
 import { forgetOldest } from '../parts/asked-calls.ts'
 import { errorEvent, failedRequestEvent } from '../parts/error-event.ts'
-import { rawEvents } from '../parts/event-pieces.ts'
+import { rawEvents, streamAsItIs } from '../parts/event-pieces.ts'
+import { joined } from '../parts/json-lines.ts'
+import { PartialWords } from '../parts/partial-words.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
 import { callQuestions, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
@@ -19,6 +21,7 @@ import {
   claudeResultLine,
   retryLine,
   sessionsOf,
+  streamLine,
   userLine,
 } from './wire.ts'
 
@@ -41,11 +44,17 @@ import {
  */
 export function claudeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const run = new ClaudeRun(spec, options)
-  return turnDialogue(run, options, { outcome: (exit) => claudeOutcome(run.facts, exit) })
+  const dialogue = turnDialogue(run, options, { outcome: (exit) => claudeOutcome(run.facts, exit) })
+  return {
+    ...dialogue,
+    silent: () => ({ events: run.words.release() }),
+    end: () => joined([{ events: run.words.flush() }, dialogue.end()]),
+  }
 }
 
 class ClaudeRun implements TurnRun {
   readonly facts: ClaudeFacts
+  readonly words: PartialWords
   readonly #turn: Turn<OwnClaudeFacts>
   readonly #questions = callQuestions()
   /** The names of the calls that have no result yet. */
@@ -58,6 +67,8 @@ class ClaudeRun implements TurnRun {
   #texts = 0
   readonly #rest = new Rest()
   #lastResult: string | null = null
+  /** The message that the model makes. */
+  #message: string | null = null
   #model: string | null = null
   #version: string | null = null
 
@@ -66,6 +77,7 @@ class ClaudeRun implements TurnRun {
     const own = { result: null, lastError: null, limitResetsAt: null }
     this.#turn = new Turn(spec, options, { tooLate, own })
     this.facts = this.#turn.facts
+    this.words = new PartialWords(this.#turn.redactText, options.redactStream ?? streamAsItIs)
   }
 
   open(): DialogueOutput {
@@ -109,8 +121,9 @@ class ClaudeRun implements TurnRun {
         return this.#controlResponse(value)
       case 'rate_limit_event':
         return this.#rateLimit(value)
-      // Parts of what comes whole in a later line, and signs of life.
       case 'stream_event':
+        return this.#piece(value)
+      // Signs of life.
       case 'tool_progress':
       case 'keep_alive':
         return { events: [] }
@@ -187,11 +200,28 @@ class ClaudeRun implements TurnRun {
     return { events: [this.#turn.session(sessionId, { model })] }
   }
 
+  /** What the model says now. All of it comes once more, in lines that are whole. */
+  #piece(value: Record<string, unknown>): DialogueOutput {
+    const line = streamLine.safeParse(value)
+    if (!line.success || line.data.parent_tool_use_id != null) return { events: [] }
+    const { event } = line.data
+    if (event.type === 'message_start') {
+      this.#message = event.message.id
+      return { events: [] }
+    }
+    if (this.#message === null) return { events: [] }
+    const { delta, index: part } = event
+    const kind = delta.type === 'text_delta' ? 'text' : 'thinking'
+    const text = delta.type === 'text_delta' ? delta.text : delta.thinking
+    if (text !== '') this.facts.didWork = true
+    return { events: this.words.piece(kind, { id: this.#message, part, text }) }
+  }
+
   #assistant(value: Record<string, unknown>): DialogueOutput | null {
     const line = claudeAssistantLine.safeParse(value)
     if (!line.success) return null
     const { error, api_error_status: httpStatus, message } = line.data
-    const events = assistantEvents(line.data, this.#turn.redactText)
+    const events = assistantEvents(line.data, { redactText: this.#turn.redactText, words: this.words })
     if (typeof error === 'string') {
       const said = events.flatMap((event) => (event.kind === 'text' ? (event.data.text ?? '') : [])).join('')
       this.facts.lastError = { class: error, httpStatus: httpStatus ?? null, message: said }

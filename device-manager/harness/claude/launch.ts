@@ -62,6 +62,8 @@ const protocolArgs: readonly string[] = [
   '--input-format=stream-json',
   '--output-format=stream-json',
   '--verbose',
+  // Words come as they are made.
+  '--include-partial-messages',
   '--permission-prompt-tool=stdio',
   '--permission-mode=default',
   // The first three wait for a person at a terminal. The last two promise a later turn, which an ended run has not.

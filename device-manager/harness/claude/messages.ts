@@ -1,6 +1,8 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactText } from '../adapter.ts'
-import { callEvent, rawEvents, resultEvent, wordEvents } from '../parts/event-pieces.ts'
+import { callEvent, rawEvents, resultEvent } from '../parts/event-pieces.ts'
+import type { PartialWords } from '../parts/partial-words.ts'
+import type { SpeechKind } from '../parts/speech.ts'
 import { textBlock, thinkingBlock, toolResultBlock, toolUseBlock } from './wire.ts'
 import type { claudeAssistantLine, userLine } from './wire.ts'
 import type { z } from 'zod'
@@ -11,17 +13,27 @@ interface Of {
   redactText: RedactText
 }
 
-export function assistantEvents(line: z.infer<typeof claudeAssistantLine>, redactText: RedactText): RunEventBody[] {
-  const of = { parent: parentOf(line.parent_tool_use_id), redactText }
-  return line.message.content.flatMap((block) => assistantBlock(block, of))
+/** Returns the events of a message. Of its words those that `words` was given piece by piece are told already. */
+export function assistantEvents(
+  line: z.infer<typeof claudeAssistantLine>,
+  { redactText, words }: { redactText: RedactText; words: PartialWords },
+): RunEventBody[] {
+  const parent = parentOf(line.parent_tool_use_id)
+  // Pieces come of the agent's own words alone.
+  const id = line.parent_tool_use_id == null ? (line.message.id ?? null) : null
+  const said = (kind: SpeechKind, text: string) => words.whole(kind, { id, text, parent })
+  return line.message.content.flatMap((block) => assistantBlock(block, { parent, redactText, said }))
 }
 
-function assistantBlock(block: unknown, of: Of): RunEventBody[] {
+function assistantBlock(
+  block: unknown,
+  { said, ...of }: Of & { said: (kind: SpeechKind, text: string) => RunEventBody[] },
+): RunEventBody[] {
   const { parent, redactText } = of
   const text = textBlock.safeParse(block)
-  if (text.success) return wordEvents('text', { text: text.data.text, parent }, redactText)
+  if (text.success) return said('text', text.data.text)
   const thinking = thinkingBlock.safeParse(block)
-  if (thinking.success) return wordEvents('thinking', { text: thinking.data.thinking, parent }, redactText)
+  if (thinking.success) return said('thinking', thinking.data.thinking)
   const use = toolUseBlock.safeParse(block)
   if (use.success) return [callEvent({ toolCallId: use.data.id, ...parent }, use.data, redactText)]
   return resultBlock(block, of) ?? keptRaw(block, redactText)

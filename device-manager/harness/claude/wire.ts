@@ -79,6 +79,22 @@ export const toolResultBlock = z.object({
   is_error: z.boolean().nullish().catch(null),
 })
 
+/** The model's answer as it is made: which message begins, and the next letters of one of its blocks. */
+export const streamLine = z.object({
+  event: z.union([
+    z.object({ type: z.literal('message_start'), message: z.object({ id }) }),
+    z.object({
+      type: z.literal('content_block_delta'),
+      index: z.number().int().nonnegative(),
+      delta: z.union([
+        z.object({ type: z.literal('text_delta'), text: z.string() }),
+        z.object({ type: z.literal('thinking_delta'), thinking: z.string() }),
+      ]),
+    }),
+  ]),
+  parent_tool_use_id: parent,
+})
+
 const modelUsage = z.record(
   z.string(),
   z.object({

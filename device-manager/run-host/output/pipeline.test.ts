@@ -11,7 +11,10 @@ const text = (said: string): { events: RunEventBody[] } => ({ events: [{ kind: '
 function pipelineOf(dialogue: Partial<HarnessDialogue>) {
   const timers = new Set<{ ms: number; fn: () => void }>()
   const told: unknown[] = []
+  let now = 0
   const world = {
+    // No two pieces come close to each other.
+    monotonic: () => (now += 1_000),
     after(ms: number, fn: () => void) {
       const timer = { ms, fn }
       timers.add(timer)

@@ -3,10 +3,11 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { HarnessDialogue, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
 import type { CallReach } from '../../../shared/permissions/reach.ts'
 import type { CallAnswer } from '../permission/call-judge.ts'
+import { WordJoiner } from './word-joiner.ts'
 import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
 
 export interface PipelineOptions {
-  world: Pick<World, 'after'>
+  world: Pick<World, 'after' | 'monotonic'>
   dialogue: HarnessDialogue
   /** Redacts the stream of a terminal. */
   redactor: StreamRedactor
@@ -41,9 +42,11 @@ export class Pipeline {
   #answers: Promise<void> = Promise.resolve()
   #isOver = false
   #cancelRelease: (() => void) | null = null
+  readonly #words: WordJoiner
 
   constructor(options: PipelineOptions) {
     this.#options = options
+    this.#words = new WordJoiner({ world: options.world, tell: (bodies) => this.#tell(bodies) })
   }
 
   open(): void {
@@ -82,7 +85,7 @@ export class Pipeline {
   }
 
   input(text: string): void {
-    this.#options.emit([{ kind: 'input', data: { text: this.#options.redact.text(text) } }])
+    this.#emit([{ kind: 'input', data: { text: this.#options.redact.text(text) } }])
     this.#apply(this.#options.dialogue.input(text))
   }
 
@@ -99,6 +102,7 @@ export class Pipeline {
     this.#cancelRelease?.()
     if (this.#options.isTranscript) this.#parse(this.#options.redactor.flush())
     this.#apply(this.#options.dialogue.end(exit))
+    this.#words.flush()
   }
 
   #pushHeld(): void {
@@ -133,6 +137,12 @@ export class Pipeline {
 
   #emit(events: readonly RunEventBody[]): void {
     if (events.length === 0) return
+    // A terminal's output is joined as bytes.
+    if (this.#options.isTranscript) this.#tell(events)
+    else this.#words.take(events)
+  }
+
+  #tell(events: readonly RunEventBody[]): void {
     const { isTranscript, redact } = this.#options
     const isRedacted = ({ kind }: RunEventBody) => isTranscript && (kind === 'text' || kind === 'raw')
     this.#options.emit(events.map((body) => (isRedacted(body) ? body : redactBody(body, redact))))

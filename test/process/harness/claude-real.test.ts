@@ -37,6 +37,10 @@ type EventData<K extends RunEventBody['kind']> = Extract<RunEventBody, { kind: K
 function dataOf<K extends RunEventBody['kind']>(events: readonly RunEventBody[], kind: K): EventData<K>[] {
   return events.filter((event) => event.kind === kind).map(({ data }) => data as EventData<K>)
 }
+const saidOf = (events: readonly RunEventBody[], kind: 'text' | 'thinking') =>
+  dataOf(events, kind)
+    .map(({ text }) => text)
+    .join('')
 const writeFile: StubStep = { text: 'I write it.', tool: { kind: 'write', path: 'made.txt', content: 'by claude\n' } }
 
 beforeAll(async () => {
@@ -75,6 +79,16 @@ describe('claude is found', () => {
   })
 })
 
+it('tells what the model says while the model says it, and once', async () => {
+  const text = 'One letter after the other, and no word of it twice.'
+  await script({ thinking: 'Slowly, then.', text, chunkDelayMs: 30 })
+  const run = drive()
+  await run.done
+  expect(saidOf(run.events, 'thinking')).toBe('Slowly, then.')
+  expect(saidOf(run.events, 'text')).toBe(text)
+  expect(dataOf(run.events, 'text').length).toBeGreaterThan(2)
+})
+
 // Recordings show the rest of it in the short form.
 if (isLong) {
   describe('a run', () => {
@@ -97,8 +111,8 @@ if (isLong) {
       expect(exitCode).toBe(0)
       expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('by claude\n')
       expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId, model: 'claude-opus-5-5' }])
-      expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
-      expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+      expect(saidOf(run.events, 'thinking')).toBe('A file, then.')
+      expect(saidOf(run.events, 'text')).toBe('I write it.The file is there.')
       const [call] = dataOf(run.events, 'tool_call')
       expect(call).toMatchObject({ name: 'Write' })
       expect(dataOf(run.events, 'tool_result')).toMatchObject([{ toolCallId: call?.toolCallId, isError: false }])

@@ -1,11 +1,11 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactStream, RedactText } from '../adapter.ts'
-import { wordEvents } from '../parts/event-pieces.ts'
+import { wordEvents } from './event-pieces.ts'
 
 const maxAnswerChars = 256 * 1024
 
-type Kind = 'text' | 'thinking'
+export type SpeechKind = 'text' | 'thinking'
 
 /**
  * What the agent says and thinks. A program tells it in pieces of a few letters, so what may be the beginning of a secret is held
@@ -14,7 +14,7 @@ type Kind = 'text' | 'thinking'
 export class Speech {
   readonly #redactText: RedactText
   readonly #makeStream: () => RedactStream
-  #open: { kind: Kind; stream: RedactStream; decoder: StringDecoder } | null = null
+  #open: { kind: SpeechKind; stream: RedactStream; decoder: StringDecoder } | null = null
   /** The last of what it has said since its last call. */
   answer = ''
 
@@ -23,7 +23,7 @@ export class Speech {
     this.#makeStream = makeStream
   }
 
-  say(kind: Kind, text: string): RunEventBody[] {
+  say(kind: SpeechKind, text: string): RunEventBody[] {
     const before = this.#open?.kind === kind ? [] : this.flush()
     if (kind === 'text') this.answer = (this.answer + text).slice(-maxAnswerChars)
     this.#open ??= { kind, stream: this.#makeStream(), decoder: new StringDecoder('utf8') }
@@ -46,7 +46,7 @@ export class Speech {
     return this.#events(kind, decoder.end(Buffer.from(stream.flush())))
   }
 
-  #events(kind: Kind, text: string): RunEventBody[] {
+  #events(kind: SpeechKind, text: string): RunEventBody[] {
     return wordEvents(kind, { text }, this.#redactText)
   }
 }
