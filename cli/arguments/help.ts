@@ -147,7 +147,7 @@ Usage: svc COMMAND [flags]
 Give work
   svc task create --title "Fix the log-in page" --assignee @builder
   svc agent run @builder --prompt "Look into the slow tests"
-  svc run events run_3nB7cW1yHsD5jK9q --follow
+  svc run watch run_3nB7cW1yHsD5jK9q
 
 See what goes on
   svc status                   what waits for you, what works, what failed

@@ -185,6 +185,20 @@ const agentCommands = [
 
 const ownCommands = [
   local({
+    name: 'run watch',
+    summary: 'Follow a run to its end, as the session of its agent reads',
+    description:
+      'Shows why a run waits, what its agent says as it says it, its tool calls, and how it ended; the exit status says that, too. Ctrl-C ends svc alone: the run goes on. In a pipe it prints one event per line, as JSON.',
+    example: 'svc run watch run_3nB7cW1yHsD5jK9q',
+    positionals: [
+      {
+        name: 'run',
+        target: 'params.runId',
+        description: 'Id of the run; `current` is the run that this shell is in.',
+      },
+    ],
+  }),
+  local({
     name: 'status',
     summary: 'Show what waits for you, what failed lately, what works, and what waits to start and why',
     description: 'Of each kind at most 20 are shown; `svc approval list`, `svc run list` and so on show all.',

@@ -14,6 +14,7 @@ export interface Output {
   readonly isJsonWanted: boolean
   /** Columns of the terminal, at most 100. */
   readonly width: number
+  readonly hasColours: boolean
   /** Prints a result in the format. */
   result(value: unknown, shape?: Shape): Promise<void>
   /** Prints the pages of a list as one, each when it comes. */
@@ -66,6 +67,7 @@ export function createOutput(options: OutputOptions): Output {
   let stderr: NodeJS.WriteStream | null = null
   const complain = (text: string) => void (stderr ??= options.stderr()).write(terminalText(text))
   const isTerminal = stdout.isTTY && !options.isInRun
+  const hasColours = wanted !== 'tsv' && (options.hasColours ?? isTerminal)
   const format = wanted === 'json' || (wanted === null && !isTerminal) ? 'json' : 'table'
   /** The end of a piece that may continue in the next one. */
   let held = ''
@@ -79,7 +81,7 @@ export function createOutput(options: OutputOptions): Output {
     (await import('./printer.ts')).createPrinter(shape, {
       width: columns,
       isPlain: !isTerminal || wanted === 'tsv',
-      hasColours: wanted !== 'tsv' && (options.hasColours ?? isTerminal),
+      hasColours,
       now: options.now(),
     })
   const show = ({ text, remark }: { text: string; remark: string | null }) => {
@@ -100,6 +102,7 @@ export function createOutput(options: OutputOptions): Output {
     format,
     isJsonWanted: wanted === 'json',
     width: Math.min(100, columns ?? 100),
+    hasColours,
     async result(value, shape) {
       if (value === undefined) return
       if (format === 'json') writeJson(value)

@@ -34,3 +34,9 @@ export function duration(ms: number): string {
   if (hours > 0) return `${hours}h ${minutes}m`
   return minutes > 0 ? `${minutes}m ${seconds % 60}s` : `${seconds}s`
 }
+
+/** `340ms`, `1.2s`; longer ones as `duration`. */
+export function shortDuration(ms: number): string {
+  if (ms >= 10 * second) return duration(ms)
+  return ms < second ? `${Math.max(0, Math.round(ms))}ms` : `${(ms / second).toFixed(1)}s`
+}

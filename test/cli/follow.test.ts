@@ -122,7 +122,7 @@ test('run create --wait says at once why the run waits, and Ctrl-C that the run 
   expect(await killedBy).toBe('SIGINT')
   expect(stdout).toBe('')
   expect(stderr).toContain('it waits: No device is there.')
-  expect(stderr).toContain(`${runId} goes on. Follow it with \`svc run events ${runId} --follow\``)
+  expect(stderr).toContain(`${runId} goes on. Follow it with \`svc run watch ${runId}\``)
 })
 
 test('run read prints the answer alone; --full all that happened, over all pages', async () => {

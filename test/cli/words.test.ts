@@ -50,7 +50,7 @@ test('a refusal says what to do in a sentence, a remediation of another release 
 test('a cancel that is under way is called so', async () => {
   const env = await home.inRun(() => ({ body: { object: 'run', id: runId, status: 'running', waitingOn: null } }))
   const end = await home.svc(['run', 'cancel', 'current'], { env })
-  expect(end.stderr).toBe(`svc: ${runId} is being cancelled. See its end with \`svc run events ${runId} --follow\`.\n`)
+  expect(end.stderr).toBe(`svc: ${runId} is being cancelled. See its end with \`svc run watch ${runId}\`.\n`)
   expect(JSON.parse(end.stdout)).toMatchObject({ id: runId })
 })
 

@@ -26,5 +26,5 @@ export const runCancel: Flow = async (context) => {
   await printReply(context, run)
   const [id, status] = [textAt(run, 'id'), textAt(run, 'status')]
   if (status === 'running' || status === 'queued')
-    context.out.message(`svc: ${id} is being cancelled. See its end with \`svc run events ${id} --follow\`.`)
+    context.out.message(`svc: ${id} is being cancelled. See its end with \`svc run watch ${id}\`.`)
 }

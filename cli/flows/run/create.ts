@@ -4,7 +4,7 @@ import { textAt } from '../../replies/fields.ts'
 import { followRun } from '../../http/follow.ts'
 import type { Client } from '../../calls/client.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
-import { aboutEnding } from '../../output/run-ending.ts'
+import { aboutEnding, exitStatusOf } from '../../output/run-ending.ts'
 import { readWait } from '../wait-flag.ts'
 
 /**
@@ -17,6 +17,7 @@ export const runCreate: Flow = async (context) => {
   const { body: wake } = await client.call(callOf(context))
   const runId = textAt(wake, 'runPublicId') ?? textAt(wake, 'coalescedIntoRunPublicId')
   if (waitMs === null || runId === null) return printWake(context, wake)
+  if (out.format !== 'json') return (await import('./watch.ts')).watchRun(context, { client, runId, waitMs })
   out.message(`svc: waiting for ${runId} (${textAt(wake, 'kind')})`)
   await tellGate(context, { client, runId })
   const isInTime = await waitForEnd(context, { client, runId, waitMs })
@@ -29,10 +30,12 @@ export const runCreate: Flow = async (context) => {
   if (!isInTime) {
     const gate = textAt(run, 'gateDescription')
     if (gate !== null) out.message(`svc: it waits: ${gate}`)
-    out.message(`svc: ${runId} is still ${textAt(run, 'status')}. Follow it with \`svc run events ${runId} --follow\`.`)
+    out.message(`svc: ${runId} is still ${textAt(run, 'status')}. Follow it with \`svc run watch ${runId}\`.`)
     return exitStatus('wait_timed_out')
   }
-  return statusOf(context, run)
+  const about = aboutEnding(run)
+  if (about !== null) out.message(`svc: ${about}`)
+  return exitStatusOf(run)
 }
 
 /** `agent run`: wakes the agent. */
@@ -65,7 +68,7 @@ async function waitForEnd(
   const timeUp = new AbortController()
   const onInterrupt = () => {
     out.message(
-      `svc: ${runId} goes on. Follow it with \`svc run events ${runId} --follow\`, stop it with \`svc run cancel ${runId}\`.`,
+      `svc: ${runId} goes on. Follow it with \`svc run watch ${runId}\`, stop it with \`svc run cancel ${runId}\`.`,
     )
     // Once more, now without this handler, so that a shell sees what ended svc.
     process.kill(process.pid, 'SIGINT')
@@ -81,18 +84,5 @@ async function waitForEnd(
   } finally {
     stopTimer()
     process.off('SIGINT', onInterrupt)
-  }
-}
-
-function statusOf({ out }: CommandContext, run: unknown): number {
-  const about = aboutEnding(run)
-  if (about !== null) out.message(`svc: ${about}`)
-  switch (textAt(run, 'status')) {
-    case 'succeeded':
-      return exitStatus('ok')
-    case 'cancelled':
-      return exitStatus('run_cancelled')
-    default:
-      return exitStatus('run_failed')
   }
 }

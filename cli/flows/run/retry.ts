@@ -27,7 +27,7 @@ async function askAboutSuccessor(context: CommandContext, client: Client): Promi
   const already = `${textAt(run, 'id')} has been retried already: ${id} is ${status}.`
   if (context.isInteractive && (await askYesOrNo(`svc: ${already} Retry it once more?`))) return
   throw new CliError('run_retried_already', already, {
-    remediation: `Follow it with \`svc run events ${id} --follow\`, or retry the run once more with --force.`,
+    remediation: `Follow it with \`svc run watch ${id}\`, or retry the run once more with --force.`,
     details: { runId: textAt(run, 'id'), successorRunId: id },
   })
 }

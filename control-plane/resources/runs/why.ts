@@ -66,7 +66,7 @@ function waiting({ run, shown, gate, isBeingMade, waits: { gateMs, dispatchMs } 
       because: 'Its sandbox is being made.',
       next: 'It starts when its sandbox is there.',
       nextAt: null,
-      command: `svc run events ${run.id} --follow`,
+      command: `svc run watch ${run.id}`,
     }
   if (gate === null) {
     const until = run.ungatedSince === null ? null : run.ungatedSince + dispatchMs
@@ -76,7 +76,7 @@ function waiting({ run, shown, gate, isBeingMade, waits: { gateMs, dispatchMs } 
       because: 'Nothing holds it: it is about to be offered.',
       next: 'It starts in a moment. Where nothing takes it, it fails as `dispatch_timeout`.',
       nextAt: until === null ? null : toTimestamp(until),
-      command: `svc run events ${run.id} --follow`,
+      command: `svc run watch ${run.id}`,
     }
   }
   return {
@@ -115,7 +115,7 @@ const offered = ({ run }: WhyFacts): Answer => ({
   since: toTimestamp(run.offeredAt ?? run.createdAt),
   next: 'It starts when the offer is taken. One that is not taken in time is made anew.',
   nextAt: run.offerExpiresAt === null ? null : toTimestamp(run.offerExpiresAt),
-  command: `svc run events ${run.id} --follow`,
+  command: `svc run watch ${run.id}`,
 })
 
 function working({ run, shown: { environment }, deviceHeardAt, waits }: WhyFacts, startedAt: number): Answer {
@@ -136,7 +136,7 @@ function working({ run, shown: { environment }, deviceHeardAt, waits }: WhyFacts
     since: toTimestamp(startedAt),
     next: 'It ends by itself.',
     nextAt: null,
-    command: `svc run events ${run.id} --follow`,
+    command: `svc run watch ${run.id}`,
   }
 }
 
@@ -147,7 +147,7 @@ const stopping = ({ run }: WhyFacts, since: number): Answer => ({
   since: toTimestamp(since),
   next: 'It ends when its device reports the end, or after some minutes without a report.',
   nextAt: null,
-  command: `svc run events ${run.id} --follow`,
+  command: `svc run watch ${run.id}`,
 })
 
 function ended({ run }: WhyFacts, endedAt: number): Answer {

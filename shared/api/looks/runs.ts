@@ -61,7 +61,7 @@ const run: Look = {
   next: [
     { say: 'svc question answer {waitingOn.id} "..."', when: { at: 'waitingOn.kind', is: ['question'] } },
     { say: 'svc approval get {waitingOn.id}', when: { at: 'waitingOn.kind', is: ['approval'] } },
-    { say: 'svc run events {id} --follow', when: { at: 'status', is: ['queued', 'running'] } },
+    { say: 'svc run watch {id}', when: { at: 'status', is: ['queued', 'running'] } },
     { say: 'svc run retry {id}', when: { at: 'status', is: ['failed', 'cancelled'] } },
     { say: 'svc run read {id}' },
   ],
@@ -247,7 +247,7 @@ export const runLooks: Looks = {
     columns: [],
     title: say('{runId} runs it again'),
     facts: [['Run', ref('runId')]],
-    next: [{ say: 'svc run events {runId} --follow' }],
+    next: [{ say: 'svc run watch {runId}' }],
   },
   StartRunReply: {
     columns: [],
@@ -266,8 +266,8 @@ export const runLooks: Looks = {
       ['Blocked by', say('{blockedBy.kind} {blockedBy.id}')],
     ],
     next: [
-      { say: 'svc run events {runPublicId} --follow', when: { at: 'kind', is: ['queued', 'pending'] } },
-      { say: 'svc run events {coalescedIntoRunPublicId} --follow', when: { at: 'kind', is: ['coalesced'] } },
+      { say: 'svc run watch {runPublicId}', when: { at: 'kind', is: ['queued', 'pending'] } },
+      { say: 'svc run watch {coalescedIntoRunPublicId}', when: { at: 'kind', is: ['coalesced'] } },
     ],
   },
   Sandbox: {

@@ -164,7 +164,7 @@ export const workLooks: Looks = {
       ['Run', ref('runId')],
       ['Because', word('reason')],
     ],
-    next: [{ say: 'svc run events {runId} --follow' }],
+    next: [{ say: 'svc run watch {runId}' }],
   },
   AutomationSkip: {
     columns: [

@@ -33,7 +33,7 @@ test('a run that is offered, works, and has succeeded', async () => {
   })
   const run = await device.take()
   const why = await whyOf(runId)
-  expect(why).toMatchObject({ state: 'works', reason: null, command: `svc run events ${runId} --follow` })
+  expect(why).toMatchObject({ state: 'works', reason: null, command: `svc run watch ${runId}` })
   expect(why.since).toBe((await server.ok(`/runs/${runId}`)).startedAt)
   await run.end()
   expect(await whyOf(runId)).toMatchObject({ state: 'ended', reason: 'completed', because: 'It has succeeded.' })
