@@ -206,6 +206,13 @@ const ownCommands = [
     flags: [flag('hours', 'Show runs that failed within so many hours. Default: 24.')],
   }),
   local({
+    name: 'doctor',
+    summary:
+      'Look for trouble on this machine: login, server, clock, device, harnesses, folders, disk, each with its fix',
+    description: 'Ends with status 1 where something does not work. Nothing is changed.',
+    example: 'svc doctor',
+  }),
+  local({
     name: 'api',
     summary: 'Call any route of the API',
     description:

@@ -1,4 +1,5 @@
 import { authInternalRoutes, type LoginTokenEntry } from '../../shared/api/auth-internal.ts'
+import { version } from '../../shared/lib/version.ts'
 import { fail } from '../../shared/api/errors.ts'
 import { loginTokenId, toTimestamp } from '../../shared/api/ids.ts'
 import { timeAndId, beforeOf, pageByTime } from '../../shared/api/paging.ts'
@@ -13,7 +14,7 @@ const cursorKey = timeAndId(loginTokenId)
 export function authHandlers(): ImplementedRoute[] {
   return implement(authInternalRoutes, {
     me: ({ caller: { personRef, name, email, workspaceId, role } }) =>
-      Promise.resolve({ userId: personRef, name, email, workspaceId, role }),
+      Promise.resolve({ userId: personRef, name, email, workspaceId, role, release: version }),
 
     async listTokens({ db, world, caller, query, bearer }) {
       if (query.all && !hasRole(caller, 'admin'))

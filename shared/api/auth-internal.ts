@@ -85,6 +85,7 @@ export const authMe = z.object({
   /** The workspace in which this call is made, and the role in it. */
   workspaceId: workspaceUuid,
   role: z.enum(roles),
+  release: z.string().describe('The release of the server.'),
 })
 
 export const authInternalRoutes = {

@@ -26,6 +26,7 @@ const localLines = [
   ['complete-words', '--', 'run', 'get', '--ex'],
   ['completion', 'bash'],
   ['device', 'spool'],
+  ['doctor'],
   ['help', 'exit-codes'],
   ['login'],
   ['logout'],

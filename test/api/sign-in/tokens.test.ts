@@ -1,3 +1,4 @@
+import { version } from '../../../shared/lib/version.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createToken } from '../../../control-plane/operator/people.ts'
 import { closeCodes } from '../../../shared/device/limits.ts'
@@ -23,7 +24,14 @@ const idsOf = ({ body }: { body: any }) => body.data.map(({ id }: { id: string }
 test('people read who they are, by a login token and in a browser; agents and strangers do not', async () => {
   const me = (options: CallOptions) => server.call('/auth/me', { base: '/api', ...options })
   const { token, userId, email, workspaceId } = await server.addPerson('admin')
-  expect((await me({ token })).body).toEqual({ userId, name: 'admin', email, workspaceId, role: 'admin' })
+  expect((await me({ token })).body).toEqual({
+    userId,
+    name: 'admin',
+    email,
+    workspaceId,
+    role: 'admin',
+    release: version,
+  })
   const browser = await signedIn(server, email)
   const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
   expect((await me({ token: null, headers: { cookie } })).body).toMatchObject({ userId })
