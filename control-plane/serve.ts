@@ -60,7 +60,7 @@ export async function serve(config: ServerConfig): Promise<void> {
   if (first) log.info({ tokenFile }, 'first start: a person, a company and a workspace were made')
   else if (!existsSync(tokenFile)) log.debug({}, 'no login token beside this data folder')
   const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: true })
-  measureClock(plane.metrics, clock)
+  measureClock(plane.watch.metrics, clock)
   await plane.start()
   keepRelease(world, (file, at) => utimesSync(file, at, at))
   // Written completely or not at all, since others read it meanwhile.

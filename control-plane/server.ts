@@ -13,7 +13,6 @@ import { CostlyPool } from './costly/pool.ts'
 import type { PoolLimits } from './process/worker-pool.ts'
 import { silentMsOf, type Database } from './db/open.ts'
 import { randomServerKey } from './db/server-keys.ts'
-import { WriteWatch } from './db/write-watch.ts'
 import { Dispatcher } from './run/offers/dispatcher.ts'
 import { RunStarter } from './run/offers/run-starter.ts'
 import type { WakeContext } from './run/wakes/wake.ts'
@@ -34,7 +33,6 @@ import { DeviceRequests } from './link/requests.ts'
 import { isLinkRequest, LinkServer } from './link/server.ts'
 import { createOutside } from './outside.ts'
 import type { Log } from './process/log.ts'
-import { createMetrics, type Metrics } from './process/metrics.ts'
 import { allDownloads } from './downloads/all.ts'
 import { mcpEndpoint } from './mcp/endpoint.ts'
 import { FileUrls } from './resources/files/signature.ts'
@@ -50,6 +48,7 @@ import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
 import { createSweeper } from './sweeps.ts'
 import type { Sweeper } from './sweeps/sweeper.ts'
+import { Watch } from './watch.ts'
 import { Advancer } from './workflows/advance/advancer.ts'
 import { WorkflowCatalog } from './workflows/catalog/catalog.ts'
 import { EnginePool } from './workflows/engine/pool.ts'
@@ -80,7 +79,7 @@ export class ControlPlane {
   readonly github: GithubConnection
   readonly links = new LinkRegistry()
   readonly bus: Bus
-  readonly metrics: Metrics
+  readonly watch: Watch
   readonly blobs: Blobs
   private readonly options: ControlPlaneOptions
   private readonly catalog: ModelCatalog
@@ -133,8 +132,9 @@ export class ControlPlane {
       log,
     })
     this.idleMemory = new IdleMemory({ world })
-    this.metrics = createMetrics({ defaults: options.ownsProcess })
-    this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, silentMs: silentMsOf(config), world, log })
+    this.watch = new Watch(options)
+    const [silentMs, { outboxFailed: onFailed }] = [silentMsOf(config), this.watch]
+    this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, silentMs, world, log, onFailed })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
     this.shared = { root, vault: createVault(keySourceOf(options), world), ...createOutside({ config, world, log }) }
@@ -154,6 +154,7 @@ export class ControlPlane {
       ...common,
       everyMs: config.sweepMs,
       wakeContext: this.wakeContext,
+      onDeliveryFailed: this.watch.deliveryFailed,
     })
     this.advancer = new Advancer({
       ...common,
@@ -163,18 +164,18 @@ export class ControlPlane {
       readsChecks: () => this.github.client !== null,
       leaseMs: config.leaseMs,
     })
-    this.blobs = new Blobs({ root, place, world, log })
+    this.blobs = new Blobs({ root, place: this.watch.counted(place), world, log })
     this.starter = new RunStarter({ ...common, vault: this.shared.vault, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
     this.ingest = new Ingest({
       ...common,
-      counters: ingestCounters(this.metrics, log),
+      counters: ingestCounters(this.watch.metrics, log),
       catalog: this.catalog,
       onEnded: (run) => this.dispatcher.runEnded(run),
     })
     this.linkServer = new LinkServer({
       ...common,
-      metrics: this.metrics,
+      metrics: this.watch.metrics,
       ingest: this.ingest,
       dispatcher: this.dispatcher,
       starter: this.starter,
@@ -206,7 +207,9 @@ export class ControlPlane {
       blobs: this.blobs,
       filler: this.embeddings.filler,
       noticesSleep: options.ownsProcess,
+      watch: this.watch,
     })
+    this.watch.add({ links: this.links, bus: this.bus, workers: { costly: this.costly, engine: this.engine } })
     this.services = new Services(this.parts())
   }
 
@@ -217,7 +220,7 @@ export class ControlPlane {
     // Workers that servers share outlive this one.
     const own = (pool: Service): Service => (workers === undefined ? pool : {})
     return [
-      new WriteWatch({ root: database.root, metrics: this.metrics, log: options.log }),
+      ...this.watch.services,
       // Returning devices need not wait for a replica to answer with SQLite, where no other one can hold a link.
       database.dialect === 'sqlite' ? { start: () => clearAllLinks(database.root) } : {},
       this.bus,
@@ -303,10 +306,8 @@ export class ControlPlane {
       blobs: this.blobs,
       stopping: this.stopping.signal,
       observe: (record) => {
-        const route = record.routeId ?? 'none'
         if (record.routeId !== null) this.idleMemory.active()
-        this.metrics.requests.inc({ route, method: record.method, status: String(record.status) })
-        this.metrics.requestSeconds.observe({ route }, record.durationMs / 1000)
+        this.watch.requested(record)
       },
     })
     const fileUrls = new FileUrls(await randomServerKey(root, 'file_urls', world))
@@ -335,7 +336,7 @@ export class ControlPlane {
     const [{ callers, isHttps, limiter, rooms }, { publicUrl, metricsToken }] = [kernel, config]
     const oidc = config.oidc === null ? null : createOidcClient(config.oidc)
     const handle = createApp(implemented, kernel, [
-      operations({ root, metrics: this.metrics, callers, metricsToken, isOnlyWorkspace, isDraining }),
+      operations({ root, metrics: this.watch, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
       mcpEndpoint({ kernel, contract, server: this.http, root, blobs: this.blobs }),
       ...allDownloads({ root, blobs: this.blobs, urls: fileUrls, world, log, rooms }),

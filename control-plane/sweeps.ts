@@ -19,10 +19,11 @@ import { oldRowsSweep, oldSkipsSweep } from './sweeps/old-rows.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
 import { retiredBundlesSweep } from './sweeps/retired-bundles.ts'
 import { removalJobs } from './sweeps/removals.ts'
+import type { WaitingRuns } from './run/sweeps/waiting-runs.ts'
 import { queuedRunsSweep } from './run/sweeps/queued-runs.ts'
 import { runningRunsSweep } from './run/sweeps/running-runs.ts'
 import { statisticsSweep } from './sweeps/statistics.ts'
-import { Sweeper, type Sweep } from './sweeps/sweeper.ts'
+import { Sweeper, type Sweep, type SweepObserver } from './sweeps/sweeper.ts'
 import { withdrawalsSweep } from './sweeps/withdrawals.ts'
 import { workflowsSweep } from './sweeps/workflows.ts'
 import type { Advancer } from './workflows/advance/advancer.ts'
@@ -52,6 +53,8 @@ export function createSweeper(options: {
   connections: RenewalDependencies
   /** A jump of the clock says that the machine slept. */
   noticesSleep: boolean
+  /** Is told how sweeps go, and keeps what that of queued runs found. */
+  watch: { readonly sweeps: SweepObserver; readonly waitingRuns: WaitingRuns }
 }): Sweeper {
   const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
@@ -63,6 +66,7 @@ export function createSweeper(options: {
     log,
     jobs,
     tickMs: soonMs,
+    observer: options.watch.sweeps,
     ...(options.noticesSleep && { jumpMs: Math.max(config.leaseMs, shortestSleepMs) }),
     sweeps: [
       queuedRunsSweep({
@@ -70,6 +74,7 @@ export function createSweeper(options: {
         gateMs: config.gateMs,
         leaseMs: config.leaseMs,
         everyMs,
+        found: options.watch.waitingRuns,
         dispatch: (workspaceId) => dispatcher.capacityChanged(workspaceId),
         dispatchRun: (runId) => dispatcher.runQueued(runId),
       }),

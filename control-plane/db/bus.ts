@@ -34,6 +34,8 @@ export interface Bus {
   /** Tells every replica's followers of `key` to look again. Call after the commit. */
   signal(key: string): void
   onSignal(key: string, handler: () => void): () => void
+  /** How long ago (ms) this process last had read the outbox to its end. */
+  lagMs(): number
 }
 
 export interface BusOptions {
@@ -45,6 +47,8 @@ export interface BusOptions {
   tickMs?: number
   /** The limit of silence, as for the pool; see `DatabaseOptions`. */
   silentMs: number
+  /** Is told when somebody failed at an entry, and when it is given up for that. */
+  onFailed?: (end: 'again' | 'given_up') => void
 }
 
 const signalChannel = 'svc_signal'
@@ -88,6 +92,8 @@ class OutboxBus implements Bus {
   private failed: Failed[] = []
   /** The numbers of entries that were given out as they were committed, and that were not read from the outbox yet. */
   private readonly givenOut = new Set<number>()
+  /** When (monotonic) a look began that found no more. */
+  private readToEndAt: number
   private readonly published = (written: readonly WrittenEntry[]) => {
     if (written.length === 0) return this.poke()
     this.tellOthers(() => (this.hasNews = true))
@@ -96,6 +102,7 @@ class OutboxBus implements Bus {
 
   constructor(options: BusOptions) {
     this.options = options
+    this.readToEndAt = options.world.monotonic()
     this.topics.setMaxListeners(0)
     this.signals.setMaxListeners(0)
   }
@@ -105,6 +112,7 @@ class OutboxBus implements Bus {
     this.stopped = false
     writeStateOf(this.options.root).onPublished.add(this.published)
     this.givenOut.clear()
+    this.readToEndAt = this.options.world.monotonic()
     this.cursor = await outboxEnd(this.options.root)
     if (this.options.dialect === 'postgres') await this.listen()
     this.tick()
@@ -149,6 +157,10 @@ class OutboxBus implements Bus {
   onSignal(key: string, handler: () => void): () => void {
     this.signals.on(key, handler)
     return () => this.signals.off(key, handler)
+  }
+
+  lagMs(): number {
+    return this.options.world.monotonic() - this.readToEndAt
   }
 
   private get hasPending(): boolean {
@@ -217,6 +229,7 @@ class OutboxBus implements Bus {
     } catch (error) {
       const { seq, topic, key } = row
       const fields = { err: error, seq, topic, key, attempts }
+      this.options.onFailed?.(attempts === mostAttempts ? 'given_up' : 'again')
       if (attempts === mostAttempts) return this.options.log.warn(fields, 'an entry of the outbox is given up')
       this.options.log.warn(fields, 'an entry of the outbox was not acted on')
       this.failed.push({ row, handler, attempts: attempts + 1 })
@@ -233,9 +246,11 @@ class OutboxBus implements Bus {
   private async read(): Promise<void> {
     try {
       for (;;) {
+        const began = this.options.world.monotonic()
         const page = await listOutbox(this.options.root, this.cursor, 500)
         this.cursor = page.next
         for (const row of page.rows) if (!this.givenOut.delete(row.seq)) this.give(row)
+        if (!page.hasMore) this.readToEndAt = began
         if (this.stopped) return
         if (!page.hasMore) return
       }

@@ -62,6 +62,7 @@ const writesOf = ({ writeMs = defaultWriteMs }: DatabaseOptions): WriteState => 
   localLocks: new LocalLocks(realWorld),
   writeMs,
   fullAt: null,
+  onFailed: new Set(),
   observers: new Set(),
   onPublished: new Set(),
   onStepFailed: new Set(),

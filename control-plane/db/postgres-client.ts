@@ -6,7 +6,7 @@ import { endWhenSilent } from './silence.ts'
 import type { Askable } from './handle.ts'
 import { aloneOn } from './pipeline.ts'
 import { releaseAdvisoryLocks } from './advisory-locks.ts'
-import { failedQuery, queryStateOf } from './query-failure.ts'
+import { failedQuery, noteFailure, queryStateOf } from './query-failure.ts'
 import { checkDeadline, setDeadline } from './deadline.ts'
 import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
@@ -24,6 +24,13 @@ export class PostgresClient extends Client implements StatementClient {
     endWhenSilent(connection, silentMs, () => this.patient > 0)
     dropWhenEnded(connection)
     return connection
+  }
+
+  override acquireConnection(): Promise<Connection> {
+    return super.acquireConnection().catch((error: unknown) => {
+      noteFailure(this, error)
+      throw error
+    })
   }
 
   /** Statements of the work may take as long as they take; for the time before a server serves. */

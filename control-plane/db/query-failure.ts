@@ -8,6 +8,8 @@ export interface QueryState {
   writeMs: number
   /** The time (monotonic) at which a query last failed since the disk of the database is full; null: none did. */
   fullAt: number | null
+  /** Functions that are told of each query that failed, and of each wait for a connection that did. */
+  readonly onFailed: Set<(error: unknown) => void>
 }
 
 /** knex keeps the whole of its configuration with its client. */
@@ -21,9 +23,14 @@ export const queryStateOf = (client: { config: unknown }): QueryState =>
 export function failedQuery(client: { config: unknown }, error: unknown, query: string | { sql: string }): never {
   const state = queryStateOf(client)
   if (isFull(error)) state.fullAt = state.world.monotonic()
+  noteFailure(client, error)
   const sql = typeof query === 'string' ? query : query.sql
   const before = `${sql} - `
   if (error instanceof Error && error.message.startsWith(before))
     Object.assign(error, { message: error.message.slice(before.length), sql })
   throw error
+}
+
+export function noteFailure(client: { config: unknown }, error: unknown): void {
+  for (const tell of queryStateOf(client).onFailed) tell(error)
 }

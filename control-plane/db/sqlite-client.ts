@@ -7,7 +7,7 @@ import type { CopiedInto, CopiedRow } from './copy.ts'
 import { checkDeadline, setDeadline } from './deadline.ts'
 import type { Askable } from './handle.ts'
 import { textFinder } from './like.ts'
-import { failedQuery, queryStateOf } from './query-failure.ts'
+import { failedQuery, noteFailure, queryStateOf } from './query-failure.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
 /**
@@ -26,7 +26,7 @@ export class SqliteClient extends Client implements StatementClient {
 
   readRows({ sqlite }: StatementText, values: readonly Value[]): Promise<unknown[]> | unknown[] {
     const reader = this.transacting === true ? null : this.readerOfFile()
-    if (reader !== null) return reader.all(limitWritten({ sql: sqlite, bindings: bindingsOf(values) }))
+    if (reader !== null) return this.readBy(reader, { sql: sqlite, bindings: bindingsOf(values) })
     return this.ask(sqlite, values) as Promise<unknown[]>
   }
 
@@ -61,6 +61,23 @@ export class SqliteClient extends Client implements StatementClient {
     } finally {
       void this.releaseConnection(connection)
     }
+  }
+
+  private readBy(reader: Reader, asked: Required<Bound>): Promise<unknown[]> | unknown[] {
+    const fail = (error: unknown) => failedQuery(this, error, asked)
+    try {
+      const rows = reader.all(limitWritten(asked))
+      return Array.isArray(rows) ? rows : rows.catch(fail)
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  override acquireConnection(): Promise<BetterSqlite3.Database> {
+    return super.acquireConnection().catch((error: unknown) => {
+      noteFailure(this, error)
+      throw error
+    })
   }
 
   private readerOfFile(): Reader | null {

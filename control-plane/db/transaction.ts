@@ -59,9 +59,22 @@ const entries = new WeakMap<object, OutboxEntry[]>()
 
 /** Runs the step once the transaction is committed, never when it is undone. It may not wait for anything. */
 export function afterCommit(tx: Tx, step: Step): void {
-  const before = steps.get(tx)
-  if (before === undefined) steps.set(tx, [step])
+  addStep(tx, step)
+}
+
+function addStep(to: object, step: Step): void {
+  const before = steps.get(to)
+  if (before === undefined) steps.set(to, [step])
   else before.push(step)
+}
+
+/**
+ * The same on any handle. Outside of a transaction each statement is committed when it is answered, so the step is run at once. The end of a
+ * transaction that `inTransaction` did not begin is not learned here: the step is never run.
+ */
+export function onceCommitted(db: Db, step: Step): void {
+  if (entries.has(db)) addStep(db, step)
+  else if (db.isTransaction !== true) runSteps(writeStateOf(db), [step])
 }
 
 /**

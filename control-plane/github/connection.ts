@@ -35,12 +35,14 @@ export function connectGithub(
     log: Log
     everyMs: number
     wakeContext: WakeContext
+    /** Is told when a delivery failed, and when it is given up for that. */
+    onDeliveryFailed?: (end: 'again' | 'given_up') => void
   },
 ): GithubConnection {
-  const { root, world, log, everyMs, wakeContext } = options
+  const { root, world, log, everyMs, wakeContext, onDeliveryFailed } = options
   const client = createGithubClient(settings, world)
   const host = repositoryHost(settings.apiUrl)
-  const worker = new DeliveryWorker({ root, world, log, client, host, wakeContext })
+  const worker = new DeliveryWorker({ root, world, log, client, host, wakeContext }, onDeliveryFailed)
   return {
     client,
     isInstalled: isInstalled(settings),

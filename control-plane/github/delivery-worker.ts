@@ -7,12 +7,14 @@ import { follow, type EffectOptions } from './effects.ts'
  */
 export class DeliveryWorker {
   private readonly options: EffectOptions
+  private readonly onFailed: (end: 'again' | 'given_up') => void
   private work: Promise<void> = Promise.resolve()
   private isAsked = false
   private isStopped = false
 
-  constructor(options: EffectOptions) {
+  constructor(options: EffectOptions, onFailed: (end: 'again' | 'given_up') => void = () => undefined) {
     this.options = options
+    this.onFailed = onFailed
   }
 
   /** Called when a delivery was stored or may be due again: processes all due ones soon. */
@@ -62,6 +64,7 @@ export class DeliveryWorker {
     } catch (error) {
       const isLast = attempts + 1 >= maxAttempts
       log.warn({ err: error, delivery: id, attempts: attempts + 1, isLast }, 'a delivery of GitHub failed')
+      this.onFailed(isLast ? 'given_up' : 'again')
       const dueAt = isLast ? null : world.now() + Math.min(firstWaitMs * 2 ** attempts, longestWaitMs)
       await failDelivery(root, id, {
         trouble: error instanceof Error ? error.message.slice(0, 1_000) : 'unknown',

@@ -4,7 +4,6 @@ import type Koa from 'koa'
 import type { Knex } from 'knex'
 import { isMigrated } from '../db/migrate.ts'
 import { writeStateOf } from '../db/transaction.ts'
-import type { Metrics } from '../process/metrics.ts'
 import { fail } from '../../shared/api/errors.ts'
 import { type CallerLookup } from './auth.ts'
 import { hashToken } from './token-hash.ts'
@@ -12,7 +11,7 @@ import { hasRole } from './callers.ts'
 
 export interface OperationsOptions {
   root: Knex
-  metrics: Metrics
+  metrics: { readonly contentType: string; read(): Promise<string> }
   callers: CallerLookup
   /** Reads the metrics from anywhere; null: there is none. */
   metricsToken: string | null
@@ -64,8 +63,8 @@ async function databaseTrouble(root: Knex): Promise<string | null> {
 
 async function metrics(ctx: Koa.Context, options: OperationsOptions): Promise<void> {
   if (!isFromHere(ctx.req)) await expectReader(ctx.req, options)
-  ctx.type = options.metrics.registry.contentType
-  ctx.body = await options.metrics.registry.metrics()
+  ctx.type = options.metrics.contentType
+  ctx.body = await options.metrics.read()
 }
 
 async function expectReader(request: IncomingMessage, options: OperationsOptions): Promise<void> {

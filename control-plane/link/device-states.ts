@@ -75,7 +75,7 @@ export class DeviceStates {
       // The device ends the processes of an older lease first, which takes seconds; offered at once it would decline
       // again and again.
       world.after(runningAgainMs, () => {
-        dispatcher.withdraw(offer).catch((error: unknown) => {
+        dispatcher.withdraw(offer, message.reason).catch((error: unknown) => {
           log.error({ err: error, runId: message.runId }, 'a declined offer was not taken back; the sweep does it')
         })
       })
@@ -86,7 +86,7 @@ export class DeviceStates {
     const state = { ...link.claimState, accepting: false, message: message.message }
     await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
     await this.recordClaimState(link)
-    await dispatcher.withdraw(offer)
+    await dispatcher.withdraw(offer, message.reason)
   }
 
   /** Returns nothing when nothing changed. */

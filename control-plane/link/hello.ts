@@ -133,7 +133,7 @@ async function settle(
   const outcome = reconcile({ device: device.publicId, known: hello.runs, rows, held })
   for (const { id: runId, fence } of outcome.claim)
     await startOn(tx, { runId, fence, device: device.publicId, at: now, world })
-  for (const run of outcome.withdraw) await takeBackOffer(tx, run, now)
+  for (const run of outcome.withdraw) await takeBackOffer(tx, run, { at: now, why: 'lost_by_device' })
   const how = outcome.lost.length === 0 ? null : await placeOfDevice(device).howLost(tx, device)
   for (const run of outcome.lost)
     await finishRun(tx, run, { type: 'missing_on_device', fence: run.fence, ...how!, at: now, world })

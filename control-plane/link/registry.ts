@@ -15,6 +15,8 @@ export interface Link {
   claimState: ClaimState
   /** The time of its hello or its last heartbeat. */
   beatAt: number
+  /** Bytes in the device's spool, by its last report; null: it has not reported. */
+  spoolBytes: number | null
   /** The settings last sent to the daemon. */
   settings: DeviceSettings
   /** The harnesses that can run, by the device's last report; null: it has not reported. */
@@ -70,5 +72,9 @@ export class LinkRegistry {
 
   get size(): number {
     return this.links.size
+  }
+
+  get spoolBytes(): number {
+    return this.all().reduce((sum, { spoolBytes }) => sum + (spoolBytes ?? 0), 0)
   }
 }

@@ -157,6 +157,7 @@ export class LinkServer {
     const who = await authenticate(root, hello, world.now())
     if (!who.ok) {
       log.info({ publicId: hello.publicId, close: who.close }, 'device refused')
+      this.options.metrics.signInsRefused.inc({ way: 'device', reason: who.close })
       session.close(who.close)
       return false
     }
@@ -182,6 +183,7 @@ export class LinkServer {
       instance: hello.instance,
       claimState: hello.claimState,
       beatAt: world.now(),
+      spoolBytes: null,
       settings,
       ready: null,
       isOpen: () => session.isOpen,
@@ -198,7 +200,6 @@ export class LinkServer {
     }
     this.bySession.set(session, link)
     links.add(link)
-    this.options.metrics.links.set(links.size)
     log.info({ device: device.publicId, hostname: hello.hostname, runs: hello.runs.length }, 'device connected')
     const { outcome } = admitted
     for (const { id: runId, fence } of outcome.claim)
@@ -221,6 +222,7 @@ export class LinkServer {
       case 'heartbeat':
         this.options.metrics.heartbeats.inc()
         this.heartbeats.beat(link)
+        link.spoolBytes = message.spoolBytes ?? link.spoolBytes
         link.send({
           type: 'heartbeat.ack',
           serverTime: this.options.world.now(),
@@ -305,8 +307,7 @@ export class LinkServer {
     if (!link) return
     this.bySession.delete(session)
     if (!this.options.links.remove(link)) return
-    const { root, world, log, metrics, links } = this.options
-    metrics.links.set(links.size)
+    const { root, world, log } = this.options
     log.info({ device: link.publicId }, 'device disconnected')
     const unlink = async () => {
       await markUnlinked(root, link)

@@ -19,6 +19,7 @@ const slots = 32
 export class KeyedQueue {
   private readonly log: Log
   private readonly failed: string
+  private readonly onFailed: () => void
   /** The waiting jobs of each key; a key whose last job is at work stays here, empty. */
   private readonly waiting = new Map<string, Map<unknown, Job>>()
   private readonly ready = new Set<string>()
@@ -26,10 +27,11 @@ export class KeyedQueue {
   private whenIdle: (() => void)[] = []
   private stopped = true
 
-  /** `failed`: the log message for a failed job. */
-  constructor(log: Log, failed: string) {
+  /** `failed`: the log message for a failed job, of which `onFailed` is told as well. */
+  constructor(log: Log, failed: string, onFailed: () => void = () => undefined) {
     this.log = log
     this.failed = failed
+    this.onFailed = onFailed
   }
 
   get isStopped(): boolean {
@@ -94,6 +96,7 @@ export class KeyedQueue {
     try {
       await job()
     } catch (error) {
+      this.onFailed()
       this.log.error({ err: error, ...logged }, this.failed)
     }
   }

@@ -32,7 +32,6 @@ export function createMetrics(options: { defaults: boolean }) {
       labelNames: ['cause'],
       registers,
     }),
-    links: new Gauge({ name: 'svc_links', help: 'Devices linked to this replica.', registers }),
     linkCloses: new Counter({
       name: 'svc_link_closes_total',
       help: 'Links closed by this replica, by reason.',
@@ -57,6 +56,83 @@ export function createMetrics(options: { defaults: boolean }) {
       help: 'Events or logs whose content did not match what was said of it.',
       registers,
     }),
+    runChanges: new Counter({
+      name: 'svc_run_changes_total',
+      help: 'Runs that came into another phase, by the event that brought them there.',
+      labelNames: ['event'],
+      registers,
+    }),
+    runWaitSeconds: new Histogram({
+      name: 'svc_run_wait_seconds',
+      help: 'Time from the making of a run until a device took it.',
+      buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400],
+      registers,
+    }),
+    sweeps: new Counter({
+      name: 'svc_sweeps_total',
+      help: 'Rounds of sweeps that came to their end.',
+      labelNames: ['sweep'],
+      registers,
+    }),
+    sweepFailures: new Counter({
+      name: 'svc_sweep_failures_total',
+      help: 'Rounds of sweeps that failed.',
+      labelNames: ['sweep'],
+      registers,
+    }),
+    sweepItemFailures: new Counter({
+      name: 'svc_sweep_item_failures_total',
+      help: 'Single things at which a sweep failed; it comes again.',
+      registers,
+    }),
+    sweptAt: new Gauge({
+      name: 'svc_sweep_last_success_timestamp_seconds',
+      help: 'When a round of a sweep last came to its end.',
+      labelNames: ['sweep'],
+      registers,
+    }),
+    databaseFailures: zeroed(
+      new Counter({
+        name: 'svc_database_failures_total',
+        help: 'Queries and waits for a connection that failed since the database was away, slow or full.',
+        labelNames: ['reason'],
+        registers,
+      }),
+      ['database_unavailable', 'query_timeout', 'disk_full'].map((reason) => ({ reason })),
+    ),
+    storageFailures: zeroed(
+      new Counter({
+        name: 'svc_storage_failures_total',
+        help: 'Acts at the storage of files that failed.',
+        labelNames: ['act'],
+        registers,
+      }),
+      ['put', 'open', 'has', 'remove'].map((act) => ({ act })),
+    ),
+    outboxFailures: zeroed(
+      new Counter({
+        name: 'svc_outbox_failures_total',
+        help: 'Entries of the outbox that this replica failed to act on: tried again, or given up.',
+        labelNames: ['end'],
+        registers,
+      }),
+      ends,
+    ),
+    deliveryFailures: zeroed(
+      new Counter({
+        name: 'svc_github_delivery_failures_total',
+        help: 'Deliveries of GitHub that could not be followed: tried again, or given up.',
+        labelNames: ['end'],
+        registers,
+      }),
+      ends,
+    ),
+    signInsRefused: new Counter({
+      name: 'svc_sign_ins_refused_total',
+      help: 'Requests and links that were refused for who sent them, by the way they came and the reason.',
+      labelNames: ['way', 'reason'],
+      registers,
+    }),
     runsEnded: new Counter({
       name: 'svc_runs_ended_total',
       help: 'Runs ended, by exit reason.',
@@ -65,6 +141,15 @@ export function createMetrics(options: { defaults: boolean }) {
     }),
   }
 }
+
+const ends = [{ end: 'again' }, { end: 'given_up' }]
+
+/** A counter begins with these values: what comes first is no increase where there was nothing before. */
+function zeroed<Label extends string>(counter: Counter<Label>, labels: readonly Record<Label, string>[]) {
+  for (const each of labels) counter.inc(each, 0)
+  return counter
+}
+
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** Shows by how much the database's clock is ahead of this machine's. */

@@ -123,6 +123,11 @@ export class WorkerPool<All extends Jobs> {
     })
   }
 
+  get use(): { running: number; waiting: number } {
+    const running = [...this.slots].filter(({ job }) => job !== null).length
+    return { running, waiting: this.queue.all().length }
+  }
+
   /** Ends the workers and refuses all waiting jobs. */
   async stop(): Promise<void> {
     this.isStopped = true

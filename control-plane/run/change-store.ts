@@ -1,20 +1,22 @@
 import { z } from 'zod'
+import type { GateReason } from '../../shared/api/agent-runs.ts'
 import type { AgentRef, DeviceRef, RunId } from '../../shared/lib/ids.ts'
 import { int } from '../db/columns.ts'
-import { runId } from '../db/id-columns.ts'
 import type { Db } from '../db/open.ts'
 import { returning, Texts, type Value } from '../db/statement.ts'
 import { insertBoth } from '../db/table.ts'
 import { detailsInsert, type NewDetails } from '../resources/runs/details-table.ts'
-import { leaseRow, type Lease } from '../resources/runs/lease-store.ts'
+import type { Lease } from '../resources/runs/lease-store.ts'
 import { runs, type RunRow, type RunStep } from '../resources/runs/store.ts'
 import type { Offer, RunLife } from './life.ts'
-import { changesBy, conditionsFor, madeWith, type ChangingEvent } from './machine.ts'
+import { changesBy, conditionsFor, madeWith, phaseAfter, type ChangingEvent } from './machine.ts'
+import { phaseColumns, phaseRow, tellChange, tellMade, type ChangedRun } from './phase-changes.ts'
 
 // The only file that writes rows of `runs`, but for the sweep that removes those of removed workspaces. Each change is an event of
 // the machine, and its statement is made of the machine's rule: a compare-and-set on what the rule asks of the row, so that an event
 // which the machine refuses changes nothing. No statement reads the row first, and what comes often is one statement for all of
 // it: offers, claims and endings of one moment, each row under the conditions of its own event, and all events of a run that were received together.
+// Whoever watches is told here of each run that came into another phase (`phase-changes.ts`).
 
 const given = [
   'id',
@@ -53,6 +55,8 @@ export type NewRun = Omit<Given, 'workflowRunId' | 'workflowCall'> & {
   step?: RunStep | null
   /** The offer with which the run begins, under fence 1; null or left out: it waits. */
   offer?: Offer | null
+  /** What keeps it from being offered, for whoever watches; null or left out: nothing that is known. */
+  gate?: GateReason | null
 }
 
 const insert = insertBoth(
@@ -63,18 +67,24 @@ const insert = insertBoth(
 /** The event `made`. */
 export async function insertRun(
   db: Db,
-  { offer = null, step = null, ...run }: NewRun,
+  { offer = null, step = null, gate = null, ...run }: NewRun,
   details: NewDetails,
 ): Promise<void> {
   const ofStep = { workflowRunId: step?.workflowRunId ?? null, workflowCall: step?.call ?? null }
-  await insert(db, { ...run, ...ofStep, ...madeWith(offer) }, { ...details, runId: run.id })
+  const made = { ...run, ...ofStep, ...madeWith(offer) }
+  await insert(db, made, { ...details, runId: run.id })
+  tellMade(db, made, { offer, gate })
 }
 
 /** Returns whether the event changed the run; without effect where the machine refuses it. */
 export async function changeRun(db: Db, id: RunId, event: SingleEvent): Promise<boolean> {
   if (isEmpty(event)) return false
   const { sql, values } = updateFor(event, 'id = ?', [id])
-  return (await texts.change(db, sql, values)) === 1
+  if (phaseAfter(event) === null) return (await texts.change(db, sql, values)) === 1
+  const [row] = await texts.changed(db, `${sql} returning ${phaseColumns}`, values)
+  if (row === undefined) return false
+  tellChange(db, event, phaseRow.parse(row))
+  return true
 }
 
 /** The event has nothing to write. */
@@ -98,20 +108,30 @@ export async function changeRuns(db: Db, changes: readonly RunChange[]): Promise
   if (only === undefined) return new Set()
   if (others.length === 0) return new Set((await changeRun(db, only.id, only.event)) ? [only.id] : [])
   const changed = new Set<RunId>()
+  const events = new Map(changes.map(({ id, event }) => [id, event]))
   const given = changes.filter(({ event }) => !isEmpty(event)).map(({ id, event }) => givenFor(id, event))
   for (const [sql, rows] of Map.groupBy(given, ({ sql }) => sql))
-    for (const row of await texts.changed(db, `${sql} returning runs.id`, [listOf(rows)]))
-      changed.add(idRow.parse(row).id)
+    for (const found of await texts.changed(db, `${sql} returning ${phaseColumns}`, [listOf(rows)])) {
+      const row = phaseRow.parse(found)
+      changed.add(row.id)
+      tellChange(db, events.get(row.id)!, row)
+    }
   return changed
 }
-
-const idRow = z.object({ id: runId })
 
 const texts = new Texts(100)
 
 /** Offers queued runs to a device, each under a higher fence. Returns those that no other writer was first with. */
 export async function offerRuns(db: Db, { runIds, ...offer }: { runIds: readonly RunId[] } & Offer): Promise<Lease[]> {
-  return offers(db, updateFor({ type: 'offered', ...offer }, 'id in ?', [runIds]))
+  return tellOffers(db, offer, await offers(db, updateFor({ type: 'offered', ...offer }, 'id in ?', [runIds])))
+}
+
+/** `offer`: of any of them, since the device of each is in its row. */
+function tellOffers(db: Db, { at, expiresAt }: Offer, offered: readonly ChangedRun[]): Lease[] {
+  return offered.map((run) => {
+    tellChange(db, { type: 'offered', device: run.device!, at, expiresAt }, run)
+    return { runId: run.id, fence: run.fence }
+  })
 }
 
 /** The same for runs of which each is offered to a device of its own. */
@@ -120,7 +140,7 @@ export async function offerEach(db: Db, given: readonly ({ runId: RunId } & Offe
   if (only === undefined) return []
   if (others.length === 0) return offerRuns(db, { ...only, runIds: [only.runId] })
   const updates = given.map(({ runId, ...offer }) => givenFor(runId, { type: 'offered', ...offer }))
-  return offers(db, { sql: updates[0]!.sql, values: [listOf(updates)] })
+  return tellOffers(db, only, await offers(db, { sql: updates[0]!.sql, values: [listOf(updates)] }))
 }
 
 /** The device that was offered a run takes it. `isLone`: only one that works on no task. */
@@ -140,7 +160,9 @@ export interface ClaimedRun {
 /** Repeating it changes nothing: null. */
 export async function claimRun(db: Db, { runId, ...claim }: Claim): Promise<ClaimedRun | null> {
   const [claimed] = await claims(db, updateFor({ type: 'claimed', ...claim }, 'id = ?', [runId]))
-  return claimed ?? null
+  if (claimed === undefined) return null
+  tellChange(db, { type: 'claimed', ...claim }, claimed.run)
+  return claimed
 }
 
 /**
@@ -161,6 +183,8 @@ export async function claimRuns(
   const claimed: ClaimedRun[] = []
   for (const [sql, rows] of Map.groupBy(updates, ({ sql }) => sql))
     claimed.push(...(await claims(db, { sql, values: [listOf(rows)] })))
+  const asked = new Map(given.map((claim) => [claim.runId, claim]))
+  for (const { run } of claimed) tellChange(db, { type: 'claimed', ...asked.get(run.id)! }, run)
   return claimed
 }
 
@@ -271,7 +295,7 @@ function telling<Row>(rest: string, row: { parse(row: unknown): Row }): (db: Db,
   }
 }
 
-const offers = telling('returning runs.id, runs.fence', leaseRow)
+const offers = telling(`returning ${phaseColumns}`, phaseRow)
 const claims = telling(
   `returning ${runs.select('runs')},
   coalesce((select token_generation from agents where agents.id = runs.agent_id), 0) as token_generation,

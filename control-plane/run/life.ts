@@ -1,4 +1,5 @@
 import type { DeviceRef, RunId, SecretId, TaskId } from '../../shared/lib/ids.ts'
+import type { declineReasons } from '../../shared/device/protocol.ts'
 import type { RunUsage } from '../../shared/runs/events.ts'
 import type { EndedRunStatus, ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
@@ -55,6 +56,15 @@ export interface Offer {
   expiresAt: number
 }
 
+/** Why an offer is taken back: its device said so, or one of ours. */
+export type WithdrawalReason =
+  | (typeof declineReasons)[number]
+  | 'not_answered'
+  | 'not_sent'
+  | 'lost_by_device'
+  | 'device_removed'
+  | 'session_forgotten'
+
 /** Endings that the control plane writes whoever holds the run. */
 export type EndedByServer =
   | 'device_removed'
@@ -103,8 +113,11 @@ export type RunEvent =
   | ({ type: 'offered' } & Offer)
   /** The run was offered to run on its fallback harness. */
   | { type: 'fallback_taken'; reasoningEffort: string | null }
-  /** The offer was declined, was not answered in time, or its device is gone. With `device`, only an offer to that device is withdrawn. */
-  | { type: 'offer_withdrawn'; fence: number; device?: DeviceRef }
+  /**
+   * The offer was declined, was not answered in time, or its device is gone. With `device`, only an offer to that device is withdrawn. `why`
+   * is for whoever watches.
+   */
+  | { type: 'offer_withdrawn'; fence: number; device?: DeviceRef; why?: WithdrawalReason }
   /** `isLone`: only a run that works on no task. */
   | { type: 'claimed'; fence: number; device: DeviceRef; at: number; isLone?: boolean }
   | { type: 'harness_started'; fence: number; device: DeviceRef; at: number }
@@ -161,6 +174,7 @@ export type RunRefusal =
   | 'works_on_task'
   | 'has_no_fallback'
   | 'harness_has_started'
+  | 'gate_is_known'
   | 'cancel_was_asked'
   | 'log_has_moved'
   | 'other_session'

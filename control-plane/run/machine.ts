@@ -141,8 +141,18 @@ export const rules: { readonly [Type in AfterMaking]: Rule<OfType<Type>> } = {
     holds: ({ fence, device }) => ({ is: { fence, device, harnessStartedAt: null } }),
     changes: ({ at }) => ({ sets: { harnessStartedAt: at } }),
   },
-  gate_opened: { from: 'queued', to: null, changes: ({ at }) => ({ sets: { ungatedSince: at } }) },
-  gate_closed: { from: 'queued', to: null, changes: () => ({ sets: { ungatedSince: null } }) },
+  gate_opened: {
+    from: 'queued',
+    to: null,
+    holds: () => ({ is: { ungatedSince: null } }),
+    changes: ({ at }) => ({ sets: { ungatedSince: at } }),
+  },
+  gate_closed: {
+    from: 'queued',
+    to: null,
+    holds: () => ({ is: {}, set: ['ungatedSince'] }),
+    changes: () => ({ sets: { ungatedSince: null } }),
+  },
   cancel_asked: {
     from: 'claimed',
     to: 'stopping',
@@ -237,6 +247,9 @@ export function conditionsFor(event: ChangingEvent): Conditions {
   return { is: { ...stage.is, ...besides?.is }, set: [...(stage.set ?? []), ...(besides?.set ?? [])] }
 }
 
+/** null: the event leaves the run in its phase. */
+export const phaseAfter = (event: ChangingEvent): Phase | 'nothing' | null => ruleOf(event).to
+
 export const changesBy = (event: ChangingEvent): Changes => ruleOf(event).changes(event)
 
 /** Returns the effects of an event that has changed a run which was in this phase. A device that has nothing of the run is told nothing. */
@@ -293,6 +306,7 @@ const otherwise: Readonly<Partial<Record<keyof RunLife, RunRefusal>>> = {
   taskId: 'works_on_task',
   fallbackHarness: 'has_no_fallback',
   harnessStartedAt: 'harness_has_started',
+  ungatedSince: 'gate_is_known',
   cancelRequestedAt: 'cancel_was_asked',
   eventSeq: 'log_has_moved',
   sessionId: 'other_session',

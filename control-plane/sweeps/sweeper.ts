@@ -56,6 +56,16 @@ interface SweeperOptions {
    * as where a test moves the clock.
    */
   jumpMs?: number
+  /** Is told how sweeps go. */
+  observer?: SweepObserver
+}
+
+export interface SweepObserver {
+  /** Called before anything else with the names of all sweeps. */
+  begin(sweeps: readonly string[]): void
+  swept(sweep: string, end: 'done' | 'failed'): void
+  /** What a sweep handed on failed. */
+  itemFailed(): void
 }
 
 /**
@@ -81,7 +91,11 @@ export class Sweeper {
       log.info({ ms }, 'the machine slept or the server was held up')
     }
     this.clock = new ClockWatch({ world, jumpMs, onJump })
-    this.queue = new KeyedQueue(options.log, 'a sweep failed at one of many; it comes again')
+    const { observer } = options
+    this.queue = new KeyedQueue(options.log, 'a sweep failed at one of many; it comes again', () =>
+      observer?.itemFailed(),
+    )
+    observer?.begin(options.sweeps.map(({ name }) => name))
     // The queue starts here, since sweeps may be run without a clock (`runAll`).
     this.queue.start()
   }
@@ -141,10 +155,12 @@ export class Sweeper {
   }
 
   private async runOne(sweep: Sweep): Promise<void> {
-    const { root, world, log } = this.options
+    const { root, world, log, observer } = this.options
     try {
       await sweep.run({ root, now: world.now(), awakeSince: this.sinceAwake, world, log, queue: this.queue })
+      observer?.swept(sweep.name, 'done')
     } catch (error) {
+      observer?.swept(sweep.name, 'failed')
       log.error({ err: error, sweep: sweep.name }, 'sweep failed')
     }
   }

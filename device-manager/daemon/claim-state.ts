@@ -39,6 +39,7 @@ function refusalOf({ isDraining, activeRuns, capacity, spool, journal, spoolPage
 
 interface ClaimReportsOptions {
   world: Pick<World, 'after'>
+  spool: Pick<DaemonSpool, 'runs'>
   claimState(): ClaimState
   send(message: DeviceMessage): boolean
 }
@@ -64,6 +65,12 @@ export class ClaimReports {
     if (this.options.send({ type: 'heartbeat', claimState })) this.last = key
   }
 
+  /** Keeps the lease: says it whether or not it was told, with what the spool holds. */
+  beat(): boolean {
+    const claimState = this.options.claimState()
+    return this.options.send({ type: 'heartbeat', claimState, ...spoolBytesOf(this.options.spool) })
+  }
+
   /** Tells it even if it was told last. */
   tell(): void {
     this.last = ''
@@ -80,5 +87,14 @@ export class ClaimReports {
       this.cancelLook = null
       this.report()
     })
+  }
+}
+
+/** A spool that cannot be read keeps the device from no heartbeat; the claim state says that it cannot. */
+function spoolBytesOf(spool: Pick<DaemonSpool, 'runs'>): { spoolBytes?: number } {
+  try {
+    return { spoolBytes: spool.runs().reduce((sum, { bytes }) => sum + bytes, 0) }
+  } catch {
+    return {}
   }
 }

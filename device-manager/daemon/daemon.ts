@@ -121,7 +121,8 @@ export class Daemon {
     this.bundles = new BundleCache({ ...options, ...identity, ...ofRuns, folder: places.skills })
     this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })
     this.supervisor = this.createSupervisor()
-    this.claimReports = new ClaimReports({ world, claimState: () => this.claimState(), send })
+    const { spool } = this
+    this.claimReports = new ClaimReports({ world, spool, claimState: () => this.claimState(), send })
     const lockWatch = new LockWatch({
       ...options,
       everyMs: silentMs / 12,
@@ -316,9 +317,7 @@ export class Daemon {
       }
     }
     this.claimReports.tell()
-    this.contact.keepBeating(welcome.heartbeatMs, () =>
-      this.link.send({ type: 'heartbeat', claimState: this.claimState() }),
-    )
+    this.contact.keepBeating(welcome.heartbeatMs, () => this.claimReports.beat())
     void this.readiness.report(harnessesMs)
     // Not before: a machine that is offline gets no runs, and one that starts has other work for its processors.
     this.pool.warmLater()

@@ -144,7 +144,12 @@ export const deviceMessage = z.discriminatedUnion('type', [
     runs: z.array(knownRun).max(100),
     claimState,
   }),
-  z.object({ type: z.literal('heartbeat'), claimState }),
+  z.object({
+    type: z.literal('heartbeat'),
+    claimState,
+    /** Bytes of events that the server has not acknowledged; absent: the device does not say. */
+    spoolBytes: z.number().int().nonnegative().optional(),
+  }),
   z.object({ type: z.literal('readiness'), providerReadiness, capturedAt: deviceTime }),
   z.object({ type: z.literal('run.accepted'), ...ofRun }),
   z.object({

@@ -246,3 +246,46 @@ test.skipIf(!hasPostgres())(`${past} (postgres)`, async () => {
     await database.close()
   }
 })
+
+test('a bus that cannot read the outbox lags, and what nobody can act on is told of until it is given up', async () => {
+  const database = openSqlite()
+  const { root } = database
+  let now = 0
+  const ticks: (() => void)[] = []
+  const after = (_: number, tick: () => void) => {
+    ticks.push(tick)
+    return () => undefined
+  }
+  const ends: string[] = []
+  const bus = createBus({
+    root,
+    dialect: 'sqlite',
+    databaseUrl: ':memory:',
+    silentMs: 1,
+    world: { ...realWorld, monotonic: () => now, after },
+    log: { warn: () => undefined },
+    onFailed: (end) => void ends.push(end),
+  })
+  await bus.start()
+  now = 1_000
+  expect(bus.lagMs()).toBe(1_000)
+  bus.poke()
+  await expect.poll(() => bus.lagMs()).toBe(0)
+  await root.schema.renameTable('outbox', 'elsewhere')
+  now = 60_000
+  bus.poke()
+  await root.schema.renameTable('elsewhere', 'outbox')
+  expect(bus.lagMs()).toBe(59_000)
+  bus.poke()
+  await expect.poll(() => bus.lagMs()).toBe(0)
+
+  bus.on('run.queued', () => {
+    throw new Error('no')
+  })
+  await publish(root, { topic: 'run.queued', key: 'run_1', at: 1 })
+  await expect.poll(() => ends).toEqual(['again'])
+  for (let tick = 0; tick < 6; tick++) ticks.shift()!()
+  expect(ends).toEqual(['again', 'again', 'again', 'again', 'given_up'])
+  await bus.stop()
+  await database.close()
+})

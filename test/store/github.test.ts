@@ -20,11 +20,29 @@ import {
   listBoundWorkspaces,
   removeBinding,
 } from '../../control-plane/resources/repos/binding-store.ts'
+import { DeliveryWorker } from '../../control-plane/github/delivery-worker.ts'
+import { silentLog } from '../../control-plane/process/log.ts'
+import type { WakeContext } from '../../control-plane/run/wakes/wake.ts'
+import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedWorkspace } from './seed.ts'
 
 const happening: Happening = { kind: 'green', repo: 'acme/web', sha: 'a'.repeat(40), numbers: [1], hasPassed: true }
+const merged: Happening = {
+  kind: 'merged',
+  repo: 'acme/web',
+  number: 1,
+  url: 'https://github.com/acme/web/pull/1',
+  title: 'Work',
+  branch: 'work',
+  base: 'main',
+  keys: [],
+  headSha: 'a'.repeat(40),
+  isFromOutside: false,
+  defaultBranch: 'main',
+  mergeSha: null,
+}
 const pull = {
   remote: 'github.com/acme/web',
   repo: 'acme/web',
@@ -60,6 +78,30 @@ onBoth('a delivery is stored once, claimed once, and done or tried again', async
   expect(await listDueDeliveries(root, at + 9, 10)).toEqual([{ id: 'd1', happening, attempts: 0, dueAt: at + 9 }])
   expect(await removeOldDeliveries(root, at + 1)).toBe(1)
   expect(await insertDelivery(root, { id: 'd1', happening, at })).toBe(true)
+})
+
+onBoth('each failure of a delivery is told, and that it is given up at last', async ({ root }) => {
+  let now = at
+  const ends: string[] = []
+  const world = { ...realWorld, now: () => now }
+  const options = {
+    root,
+    world,
+    log: silentLog,
+    client: null,
+    wakeContext: {} as WakeContext,
+    get host(): string {
+      throw new Error('away')
+    },
+  }
+  const worker = new DeliveryWorker(options, (end) => void ends.push(end))
+  await insertDelivery(root, { id: 'd1', happening: merged, at })
+  for (let attempt = 0; attempt < 14; attempt++) {
+    worker.poke()
+    await worker.idle()
+    now += 3_600_000
+  }
+  expect(ends).toEqual([...Array.from({ length: 11 }, () => 'again'), 'given_up'])
 })
 
 async function seedTask(db: Db, workspaceId: string, changes: Record<string, string> = {}) {

@@ -5,6 +5,7 @@ import type { Client as PgClient, Connection } from 'pg'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { aloneOn } from '../../control-plane/db/pipeline.ts'
+import { poolUseOf } from '../../control-plane/db/pool-use.ts'
 import type { PostgresClient } from '../../control-plane/db/postgres-client.ts'
 import type { Askable } from '../../control-plane/db/open.ts'
 import { query } from '../../control-plane/db/statement.ts'
@@ -49,6 +50,35 @@ onBoth('knex keeps its configuration and the name of its driver with its client'
   await root.raw('select 1 as told')
   expect(told, changed('it does not tell of its queries by this name')).toContain('select 1 as told')
 })
+
+onBoth(
+  'knex keeps its pool with its client, which tells who has connections and who waits',
+  async ({ root, dialect }) => {
+    const most = poolUseOf(root)!.most
+    expect(most, changed('the pool does not say its size (pool-use.ts)')).toBe(dialect === 'sqlite' ? 1 : most)
+    let end = () => {}
+    const ended = new Promise<void>((resolve) => (end = resolve))
+    const begun: Promise<void>[] = []
+    const all = Array.from({ length: most + 2 }, () => {
+      let begin = () => {}
+      begun.push(new Promise<void>((resolve) => (begin = resolve)))
+      return root.transaction(() => {
+        begin()
+        return ended
+      })
+    })
+    await Promise.all(begun.slice(0, most))
+    expect(poolUseOf(root), changed('the metrics of the pool are wrong (pool-use.ts)')).toEqual({
+      used: most,
+      idle: 0,
+      most,
+      waiting: 2,
+    })
+    end()
+    await Promise.all(all)
+    expect(poolUseOf(root)).toMatchObject({ used: 0, waiting: 0 })
+  },
+)
 
 test.skipIf(!hasPostgres())(
   'knex begins by `begin`, marks a connection it was given, and drops one that is disposed of',

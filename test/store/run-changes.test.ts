@@ -1,4 +1,6 @@
+import type { Knex } from 'knex'
 import { expect } from 'vitest'
+import { fail } from '../../shared/api/errors.ts'
 import type { RunId } from '../../shared/lib/ids.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { findRun, type RunRow } from '../../control-plane/resources/runs/store.ts'
@@ -11,8 +13,10 @@ import {
   offerEach,
   offerRuns,
 } from '../../control-plane/run/change-store.ts'
-import type { RunEvent, RunLife } from '../../control-plane/run/life.ts'
+import { inSavepoint, inTransaction } from '../../control-plane/db/transaction.ts'
+import { phaseOf, type RunEvent, type RunLife } from '../../control-plane/run/life.ts'
 import { step } from '../../control-plane/run/machine.ts'
+import { observePhases, type PhaseChange } from '../../control-plane/run/phase-changes.ts'
 import { onBoth } from '../kit/database.ts'
 import { repeats } from '../kit/forms.ts'
 import { drawEvent, drawEvents, givenRun, randomFrom } from '../kit/run-events.ts'
@@ -55,12 +59,14 @@ onBoth(`the row changes as the machine says, in ${histories} histories with the 
   const random = randomFrom(seed)
   const workspaceId = await seedWorkspace(root)
   let changes = 0
+  const told = watch(root)
   for (let at = 0; at < histories; at++) {
     const agent = await seedAgent(root, workspaceId)
     const made = drawEvent(random, null, 'made')
     const run = await seedRun(root, agent, { ...givenRun, ...('offer' in made && { offer: made.offer }) })
     let life = lifeAfter(null, made)!
     let view = life
+    expect(told.splice(0)).toEqual([toldOf(run, made, [null, life])])
     expect(await lifeIn(root, run.id, life)).toEqual(life)
     for (let events = 20; events > 0; events--) {
       if (random() < 0.6) view = life
@@ -69,6 +75,8 @@ onBoth(`the row changes as the machine says, in ${histories} histories with the 
       const next = lifeAfter(life, event)
       expect([event, await send(root, (await findRun(root, run.id))!, event)]).toEqual([event, next !== null])
       if (next !== null) changes++
+      const isTold = next !== null && phaseOf(next) !== phaseOf(life)
+      expect(told.splice(0)).toEqual(isTold ? [toldOf(run, event, [life, next])] : [])
       life = next ?? life
       expect(await lifeIn(root, run.id, life)).toEqual(life)
     }
@@ -104,6 +112,7 @@ onBoth(`rows change together as each would alone, at ${moments} moments with the
     return { run, life, view: life }
   }
   let all = await Promise.all(Array.from({ length: atOnce }, born))
+  const told = watch(root)
   const counts = { changed: 0, refused: 0 }
   for (let moment = 0; moment < moments; moment++) {
     for (const each of all) {
@@ -114,9 +123,14 @@ onBoth(`rows change together as each would alone, at ${moments} moments with the
       const offered = drawEvent(random, view, 'offered')
       return offered.type !== 'offered' || random() < 0.5 ? [] : [{ runId: run.id, offered }]
     })
+    told.splice(0)
     const leases = await offerEach(
       root,
       offers.map(({ runId, offered: { device, at, expiresAt } }) => ({ runId, device, at, expiresAt })),
+    )
+    const offered = told.splice(0).toSorted(byRun)
+    expect(offered.map(({ runId, from, to }) => `${runId} ${from} ${to}`)).toEqual(
+      leases.map(({ runId }) => `${runId} waiting offered`).toSorted((a, b) => (a < b ? -1 : 1)),
     )
     for (const { runId, offered } of offers) {
       const each = all.find(({ run }) => run.id === runId)!
@@ -132,7 +146,13 @@ onBoth(`rows change together as each would alone, at ${moments} moments with the
     const events = drawn.flatMap((event, at) => (isTogether(event) ? [{ id: all[at]!.run.id, event }] : []))
     expect(events).toHaveLength(atOnce)
     const next = events.map(({ event }, at) => lifeAfter(all[at]!.life, event))
+    told.splice(0)
     const changed = await sendTogether(root, events)
+    const expected = events.flatMap(({ id, event }, at) => {
+      const [{ life, run }, after] = [all.find((each) => each.run.id === id)!, next[at]!]
+      return after === null || phaseOf(after) === phaseOf(life) ? [] : [toldOf(run, event, [life, after])]
+    })
+    expect(told.splice(0).toSorted(byRun)).toEqual(expected.toSorted(byRun))
     expect([events, changed]).toEqual([
       events,
       new Set(events.filter((_, at) => next[at] !== null).map(({ id }) => id)),
@@ -146,6 +166,85 @@ onBoth(`rows change together as each would alone, at ${moments} moments with the
   }
   expect(counts.changed).toBeGreaterThan(moments)
   expect(counts.refused).toBeGreaterThan(moments)
+})
+
+/** The changes of phases that are told from here on. */
+function watch(root: Knex): PhaseChange[] {
+  const told: PhaseChange[] = []
+  observePhases(root, (change) => told.push(change))
+  return told
+}
+
+const byRun = (a: PhaseChange, b: PhaseChange) => (a.runId < b.runId ? -1 : 1)
+
+/** What is told of an event, by the machine alone. */
+function toldOf(
+  run: Pick<RunRow, 'id' | 'workspaceId' | 'agentRef' | 'createdAt'>,
+  event: RunEvent,
+  [before, after]: readonly [RunLife | null, RunLife],
+): PhaseChange {
+  return {
+    runId: run.id,
+    workspaceId: run.workspaceId,
+    agentRef: run.agentRef,
+    event: event.type,
+    from: before && phaseOf(before),
+    to: phaseOf(after),
+    fence: after.fence,
+    device: after.device ?? ('device' in event ? (event.device ?? null) : null),
+    exitReason: 'exitReason' in event ? event.exitReason : null,
+    reason: null,
+    gate: null,
+    waitedMs: event.type === 'claimed' ? event.at - run.createdAt : null,
+  }
+}
+
+onBoth('a change of a phase is told once it is committed, and never when it is undone', async ({ root }) => {
+  const run = await seedRun(root, await seedAgent(root, await seedWorkspace(root)), givenRun)
+  const told = watch(root)
+  const ended = { type: 'cancelled', exitReason: 'interrupted', errorMessage: null, endedAt: 1 } as const
+  const undone = inTransaction(root, async (tx) => {
+    expect(await changeRun(tx, run.id, ended)).toBe(true)
+    throw new Error('no')
+  })
+  await expect(undone).rejects.toThrow('no')
+  await inTransaction(root, async (tx) => {
+    const inner = inSavepoint(tx, async (within) => {
+      expect(await changeRun(within, run.id, ended)).toBe(true)
+      throw new Error('not this')
+    })
+    await expect(inner).rejects.toThrow('not this')
+  })
+  expect(told).toEqual([])
+  let attempts = 0
+  await inTransaction(root, async (tx) => {
+    expect(await inSavepoint(tx, (within) => changeRun(within, run.id, ended))).toBe(true)
+    expect(told).toEqual([])
+    // As where another transaction was in the way: the work is done again.
+    if (++attempts === 1) fail('transient_conflict')
+  })
+  expect([attempts, told.map(({ from, to }) => [from, to])]).toEqual([2, [['waiting', 'ended']]])
+})
+
+onBoth(
+  'of several replicas that find the same gate one writes it, and the time of the first stays',
+  async ({ root }) => {
+    const run = await seedRun(root, await seedAgent(root, await seedWorkspace(root)), givenRun)
+    expect(await changeRun(root, run.id, { type: 'gate_closed' })).toBe(false)
+    expect(await changeRun(root, run.id, { type: 'gate_opened', at: 5 })).toBe(true)
+    expect(await changeRun(root, run.id, { type: 'gate_opened', at: 6 })).toBe(false)
+    expect((await findRun(root, run.id))!.ungatedSince).toBe(5)
+    expect(await changeRun(root, run.id, { type: 'gate_closed' })).toBe(true)
+    expect(await changeRun(root, run.id, { type: 'gate_closed' })).toBe(false)
+  },
+)
+
+onBoth('who watches no more is told nothing, and neither is whoever watches another database', async ({ root }) => {
+  const run = await seedRun(root, await seedAgent(root, await seedWorkspace(root)), givenRun)
+  const told: PhaseChange[] = []
+  observePhases(root, (change) => told.push(change))()
+  await changeRun(root, run.id, { type: 'cancelled', exitReason: 'interrupted', errorMessage: null, endedAt: 1 })
+  expect(told).toEqual([])
 })
 
 /** null: the machine refuses it. */

@@ -6,6 +6,7 @@ import type { Bus } from '../../db/bus.ts'
 import type { Log } from '../../process/log.ts'
 import type { Tx } from '../../db/open.ts'
 import { changeRun } from '../change-store.ts'
+import type { WithdrawalReason } from '../life.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'
 import { hasRoom } from '../places/device-rules.ts'
 import { placeAll } from '../placement/placement.ts'
@@ -123,11 +124,10 @@ export class Dispatcher implements Offering {
   /** Tells the device of an offer that is committed. It waits for nothing, so any commit may be followed by it. */
   push(offered: OfferedRun): void {
     const { runId, fence, device, spec } = offered
-    const { links, log, offerMs } = this.options
+    const { links, offerMs } = this.options
     this.watchOffer(offered)
     const sent = links.send(device, { type: 'run.offer', runId, fence, spec, expiresInMs: offerMs })
-    log.info({ runId, fence, device }, 'run offered')
-    if (!sent) this.work.add(runId, () => this.withdraw({ runId, fence, device }))
+    if (!sent) this.work.add(runId, () => this.withdraw({ runId, fence, device }, 'not_sent'))
   }
 
   /**
@@ -144,10 +144,11 @@ export class Dispatcher implements Offering {
   }
 
   /** Takes back an offer that was made to the device and looks for another one. */
-  async withdraw(offer: AnsweredOffer): Promise<void> {
+  async withdraw(offer: AnsweredOffer, why: WithdrawalReason): Promise<void> {
     this.settled(offer)
     const { runId, fence, device } = offer
-    if (await changeRun(this.options.root, runId, { type: 'offer_withdrawn', fence, device })) this.runQueued(runId)
+    const isBack = await changeRun(this.options.root, runId, { type: 'offer_withdrawn', fence, device, why })
+    if (isBack) this.runQueued(runId)
   }
 
   /** Resolves when nothing that was asked for is still being done. */
@@ -211,7 +212,7 @@ export class Dispatcher implements Offering {
     const cancel = this.options.world.after(this.options.offerMs, () => {
       this.offers.delete(key)
       this.options.log.warn({ runId, fence }, 'offer not answered in time')
-      this.work.add(runId, () => this.withdraw({ runId, fence, device }))
+      this.work.add(runId, () => this.withdraw({ runId, fence, device }, 'not_answered'))
     })
     this.offers.set(key, { device, taskId, cancel })
   }

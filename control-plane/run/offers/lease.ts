@@ -3,6 +3,7 @@ import type { Db } from '../../db/open.ts'
 import { publish } from '../../db/transaction.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import { changeRun, claimRun, claimRuns, type Claim, type ClaimedRun } from '../change-store.ts'
+import type { WithdrawalReason } from '../life.ts'
 import { applyRunEffects } from '../effects.ts'
 
 /** The device that was offered the run takes it, with all that its start changes elsewhere; null: it is no longer offered to that device. */
@@ -26,8 +27,12 @@ export async function startAllOn(db: Db, claims: readonly Claim[], world: World)
 }
 
 /** The run waits again, and whoever reads the outbox looks for another place. False when the offer was answered meanwhile. */
-export async function takeBackOffer(db: Db, run: Pick<RunRow, 'id' | 'fence'>, at: number): Promise<boolean> {
-  const isBack = await changeRun(db, run.id, { type: 'offer_withdrawn', fence: run.fence })
-  if (isBack) await publish(db, { topic: 'run.queued', key: run.id, at })
+export async function takeBackOffer(
+  db: Db,
+  { id, fence, device }: Pick<RunRow, 'id' | 'fence' | 'device'>,
+  { at, why }: { at: number; why: WithdrawalReason },
+): Promise<boolean> {
+  const isBack = await changeRun(db, id, { type: 'offer_withdrawn', fence, why, ...(device !== null && { device }) })
+  if (isBack) await publish(db, { topic: 'run.queued', key: id, at })
   return isBack
 }

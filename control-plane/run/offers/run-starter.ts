@@ -76,7 +76,7 @@ export class RunStarter {
    * on no task.
    */
   async claim(link: Link, accepted: { runId: RunId; fence: number; isLone: boolean }): Promise<void> {
-    const { root, log } = this.options
+    const { root } = this.options
     const { runId, fence } = accepted
     const claimed = await this.take(link, accepted)
     const run = claimed?.run ?? (await findRun(root, runId))
@@ -85,7 +85,6 @@ export class RunStarter {
     if (claimed) {
       const secrets = claimed.hasSecrets ? await this.secretsOf(root, run) : {}
       this.sendStart(link, run, { tokenGeneration: claimed.tokenGeneration, secrets })
-      log.info({ runId, fence, device: link.publicId }, 'run claimed')
       this.options.bus.signal(`run:${runId}`)
     } else await this.start(link, run)
     // A cancel that came between offer and claim.

@@ -1,3 +1,4 @@
+import type { GateReason } from '../../../shared/api/agent-runs.ts'
 import type { RunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { inPages } from '../../db/table.ts'
 import type { Tx } from '../../db/open.ts'
@@ -10,6 +11,7 @@ import { listExpiredOffers } from '../../resources/runs/lease-store.ts'
 import { gatedUntil } from '../../resources/runs/rules.ts'
 import { lockRun } from '../../resources/runs/store.ts'
 import { changeRun } from '../change-store.ts'
+import { WaitingCount, type WaitingRuns } from './waiting-runs.ts'
 import type { Sweep, SweepContext } from '../../sweeps/sweeper.ts'
 import { inTransaction } from '../../db/transaction.ts'
 
@@ -18,6 +20,8 @@ export interface QueuedRunsOptions {
   gateMs: number
   leaseMs: number
   everyMs: number
+  /** Where each round leaves what it found. */
+  found?: WaitingRuns
   /** Offers the waiting runs of a workspace. */
   dispatch(workspaceId: WorkspaceUuid): void
   /** Offers this run again. */
@@ -45,9 +49,12 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
       const { root, now, queue } = context
       for (const { runId, fence } of await listExpiredOffers(root, now - offerGraceMs, offersPerRound))
         queue.add(runId, async () => {
-          if (await changeRun(root, runId, { type: 'offer_withdrawn', fence })) options.dispatchRun(runId)
+          if (await changeRun(root, runId, { type: 'offer_withdrawn', fence, why: 'not_answered' }))
+            options.dispatchRun(runId)
         })
-      for (const workspaceId of await listWaitingWorkspaces(root))
+      const workspaceIds = await listWaitingWorkspaces(root)
+      options.found?.keep(workspaceIds)
+      for (const workspaceId of workspaceIds)
         queue.add(workspaceId, () => sweepWorkspace(context, workspaceId, options), 'waiting')
     },
   }
@@ -61,10 +68,14 @@ async function sweepWorkspace(
   const { root, world, queue } = context
   const now = world.now()
   const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
-  const opensAt = (run: WaitingRun) => {
+  // A run that only others before it keep from its place waits for room.
+  const gateOf = (run: WaitingRun): HeldBy => {
     const placement = placeRun(run.facts, facts)
-    return placement.kind === 'gate' ? (placement.opensAt ?? null) : null
+    return placement.kind === 'gate'
+      ? { reason: placement.reason, opensAt: placement.opensAt ?? null }
+      : { reason: 'capacity', opensAt: null }
   }
+  const count = new WaitingCount()
   // The room that the runs of one page would take is taken for those of the next.
   let room = facts
   let isAnyUngated = false
@@ -75,12 +86,21 @@ async function sweepWorkspace(
     const ungated = new Set([...placed.map(({ run }) => run), ...wanting])
     isAnyUngated ||= ungated.size > 0
     for (const run of page) {
-      const due = dueOf(run, { gate: ungated.has(run) ? null : { opensAt: opensAt(run) }, now, options })
-      if (due !== null) queue.add(workspaceId, () => act(context, run, { due, now }), run.id)
+      const isBeingMade = placeOfRun(run.facts).isBeingMade(run.facts)
+      const gate = isBeingMade || ungated.has(run) ? null : gateOf(run)
+      count.add(isBeingMade ? 'sandbox' : (gate?.reason ?? 'none'), run.createdAt)
+      const due = isBeingMade ? null : dueOf(run, { gate, now, options })
+      if (due !== null) queue.add(workspaceId, () => act(context, run, { due, gate, now }), run.id)
     }
   }
+  options.found?.record(workspaceId, count)
   // The dispatch is added behind them, as some may have waited for too long.
   if (isAnyUngated) queue.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
+}
+
+interface HeldBy {
+  reason: GateReason
+  opensAt: number | null
 }
 
 type Due = 'gated' | 'ungated' | 'gate_timeout' | 'dispatch_timeout'
@@ -88,9 +108,8 @@ type Due = 'gated' | 'ungated' | 'gate_timeout' | 'dispatch_timeout'
 /** Returns what is due for the run; null: it goes on waiting as it does. */
 function dueOf(
   run: WaitingRun,
-  { gate, now, options }: { gate: { opensAt: number | null } | null; now: number; options: QueuedRunsOptions },
+  { gate, now, options }: { gate: HeldBy | null; now: number; options: QueuedRunsOptions },
 ): Due | null {
-  if (placeOfRun(run.facts).isBeingMade(run.facts)) return null
   if (gate !== null) {
     if (run.ungatedSince !== null) return 'gated'
     return now > gatedUntil(run, { opensAt: gate.opensAt, gateMs: options.gateMs }) ? 'gate_timeout' : null
@@ -99,10 +118,22 @@ function dueOf(
   return now - run.ungatedSince > options.dispatchMs ? 'dispatch_timeout' : null
 }
 
-async function act(context: SweepContext, run: WaitingRun, { due, now }: { due: Due; now: number }): Promise<void> {
-  if (due === 'gated') await changeRun(context.root, run.id, { type: 'gate_closed' })
-  else if (due === 'ungated') await changeRun(context.root, run.id, { type: 'gate_opened', at: now })
-  else await expire(context, run, due)
+async function act(
+  context: SweepContext,
+  run: WaitingRun,
+  { due, gate, now }: { due: Due; gate: HeldBy | null; now: number },
+): Promise<void> {
+  const { root, log } = context
+  // The line has the names that those of other changes have (`run-log.ts`).
+  const fields = { runId: run.id, workspaceId: run.workspaceId, agentId: run.facts.agentRef }
+  if (due === 'gated') {
+    if (await changeRun(root, run.id, { type: 'gate_closed' })) log.info({ ...fields, gate: gate?.reason }, 'run held')
+  } else if (due === 'ungated') {
+    if (await changeRun(root, run.id, { type: 'gate_opened', at: now })) log.info(fields, 'run held by nothing')
+  } else {
+    if (gate !== null) log.info({ ...fields, gate: gate.reason }, 'run held too long')
+    await expire(context, run, due)
+  }
 }
 
 const messages = {

@@ -1,3 +1,4 @@
+import type { GateReason } from '../../../shared/api/agent-runs.ts'
 import type { RunId } from '../../../shared/lib/ids.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { mcpServersFor } from '../../../shared/runs/run-mcp-servers.ts'
@@ -39,7 +40,8 @@ export async function startRun(tx: Tx, wake: ReadyWake, context: WakeContext): P
   const { placement, offer } = room === null ? unplaced : placeNew(facts, room, offers)
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
   const [variant, other] = isOnFallback ? [fallback!, null] : [own, fallback]
-  await store(tx, resolved, draft, { variant, other, offer })
+  const gate = placement?.kind === 'gate' ? placement.reason : null
+  await store(tx, resolved, draft, { variant, other, offer, gate })
   await setTold(tx, { runId, ids: draft.told })
   if (parent && !wake.compacts) await changeRun(tx, parent.id, { type: 'followed', successorRunId: runId })
   if (isDeclined) return decline(tx, { runId, admission, world })
@@ -50,9 +52,7 @@ export async function startRun(tx: Tx, wake: ReadyWake, context: WakeContext): P
     return { kind: 'queued', runId }
   }
   await publish(tx, { topic: 'run.queued', key: runId, at: resolved.at })
-  return placement?.kind === 'gate'
-    ? { kind: 'pending', runId, gateReason: placement.reason }
-    : { kind: 'queued', runId }
+  return gate === null ? { kind: 'queued', runId } : { kind: 'pending', runId, gateReason: gate }
 }
 
 const workspaceGone = {
@@ -74,7 +74,12 @@ async function store(
   tx: Tx,
   { wake, mcpServers, task, environment, folder, repo, at }: ResolvedWake,
   { runId, instructions, parent, secretNames }: RunDraft,
-  { variant, other, offer }: { variant: RunVariant; other: RunVariant | null; offer: Offer | null },
+  {
+    variant,
+    other,
+    offer,
+    gate,
+  }: { variant: RunVariant; other: RunVariant | null; offer: Offer | null; gate: GateReason | null },
 ): Promise<void> {
   const { agent, compacts = null } = wake
   const { spec, variablesLeftOut } = variant
@@ -108,6 +113,7 @@ async function store(
     step: wake.step ?? null,
     createdAt: at,
     offer,
+    gate,
   }
   const mcpLeftOut = mcpServersFor(mcpServers, spec).leftOut
   const told = { instructions, secretKeys: secretNames.given, mcpLeftOut, variablesLeftOut }

@@ -18,7 +18,7 @@ import { largest, queriesOf, type Ids } from './requests.ts'
 import { SqlitePlans } from './sqlite.ts'
 
 // What a call costs depends on its answer, not on what else there is. A server with some hundred thousand rows is asked for each list
-// with each filter, each route once, and each sweep; its database says how it finds what it was asked for, with what it has
+// with each filter, each route once, each sweep and the metrics; its database says how it finds what it was asked for, with what it has
 // measured of the tables by itself. A walk over a table that grows, or over all of a workspace's rows in it, is refused.
 
 describe.each(['sqlite', 'postgres'] as const)('on %s', (database) => {
@@ -53,6 +53,7 @@ describe.each(['sqlite', 'postgres'] as const)('on %s', (database) => {
     small = await server.addPerson('owner', 'small')
     for (const route of contract) if (route.id !== 'openapi.get') await asking.while(route.id, () => ask(route))
     await asking.while('sweeps', () => server.plane.sweeper.runAll())
+    await asking.while('metrics', () => server.plane.watch.read())
     statements = asking.stop()
     plans = database === 'sqlite' ? await SqlitePlans.of(root) : await PostgresPlans.of(root)
     walks = []
@@ -120,6 +121,10 @@ describe.each(['sqlite', 'postgres'] as const)('on %s', (database) => {
     const [grown, small] = [tables.filter(([, rows]) => rows > 2_000), tables.filter(([, rows]) => rows <= 2_000)]
     expect(small.map(([name]) => name).filter((name) => smallTables[name] === undefined)).toEqual([])
     expect(grown.map(([name]) => name).filter((name) => smallTables[name] !== undefined)).toEqual([])
+  })
+
+  it.skipIf(!isThere)('the metrics are among what is asked', () => {
+    expect(statements.filter(({ on }) => on === 'metrics')).toHaveLength(6)
   })
 
   it.skipIf(!isThere)('no call walks a table that grows, and no sweep', () => {

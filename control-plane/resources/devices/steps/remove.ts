@@ -19,7 +19,7 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
   await clearDefaultDevice(db, device.workspaceId, device.publicId)
   for (const run of await listLiveOfDevice(db, device.publicId)) {
     if (run.leaseState === 'offered') {
-      await takeBackOffer(db, run, at)
+      await takeBackOffer(db, run, { at, why: 'device_removed' })
       continue
     }
     const hasEnded = await finishRun(db, run, {

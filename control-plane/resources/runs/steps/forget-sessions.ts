@@ -11,7 +11,7 @@ export async function forgetSessions(db: Db, agentRef: AgentRef, now: number): P
     const details = await findDetails(db, run.id)
     if (!details || details.spec.resumeSessionId === null) continue
     // The device that was offered the run knows its spec: it is taken back, and offered anew.
-    if (run.leaseState === 'offered' && !(await takeBackOffer(db, run, now))) continue
+    if (run.leaseState === 'offered' && !(await takeBackOffer(db, run, { at: now, why: 'session_forgotten' }))) continue
     await replaceSpec(db, run.id, { ...details.spec, resumeSessionId: null })
   }
 }
