@@ -4,6 +4,8 @@ import { parse } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { measureClock } from '../../../control-plane/process/metrics.ts'
+import { rules } from '../../../control-plane/run/machine.ts'
+import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
 import { TestServer } from '../../kit/server.ts'
 
 // The page of alerts, the rules and the dashboard name what the server tells, and the page names all of it.
@@ -21,14 +23,23 @@ const seriesOf = (name: string, type: string) =>
   type === 'histogram' ? [name, `${name}_bucket`, `${name}_sum`, `${name}_count`] : [name]
 const namedIn = (text: string) => new Set([...text.matchAll(/\bsvc_[a-z0-9_]+\b/g)].map(([name]) => name))
 
+/** Words of labels whose series are there once something has happened. */
+const laterWords: Readonly<Record<string, readonly string[]>> = {
+  'svc_runs_ended_total exit_reason': exitReasonNames,
+  'svc_run_changes_total event': Object.keys(rules),
+  'svc_http_requests_total status': ['501'],
+  'svc_sign_ins_refused_total reason': ['auth_missing'],
+}
+
+let told: string
 let types: Map<string, string>
 let labels: Map<string, Set<string>>
 beforeAll(async () => {
   const server = await TestServer.start({ database: 'sqlite' })
   measureClock(server.plane.watch.metrics, { offsetMs: 0 })
   await server.plane.sweeper.runAll()
-  const text = await (await fetch(`${server.url}/metrics`)).text()
-  types = new Map([...text.matchAll(/^# TYPE (svc_\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]))
+  told = await (await fetch(`${server.url}/metrics`)).text()
+  types = new Map([...told.matchAll(/^# TYPE (svc_\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]))
   const known = server.plane.watch.metrics.registry.getMetricsAsArray() as unknown as {
     name: string
     labelNames: string[]
@@ -79,7 +90,7 @@ const groups = z.strictObject({
 })
 
 describe('the rules', () => {
-  const rules = groups.parse(parse(rulesText)).groups.flatMap((group) => group.rules)
+  const all = groups.parse(parse(rulesText)).groups.flatMap((group) => group.rules)
   const anchors = new Set(
     [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
       heading!
@@ -90,16 +101,16 @@ describe('the rules', () => {
   )
 
   test('each has a section of the page, which names it, and the page names no other one', () => {
-    for (const { alert, annotations } of rules) {
+    for (const { alert, annotations } of all) {
       expect(anchors).toContain(annotations.runbook.split('#')[1])
       expect([alert, page.includes(`\`${alert}\``)]).toEqual([alert, true])
     }
     const named = [...page.matchAll(/`(Svc[A-Z]\w+)`/g)].map(([, name]) => name!)
-    expect([...new Set(named)].toSorted(inOrder)).toEqual(rules.map(({ alert }) => alert).toSorted(inOrder))
+    expect([...new Set(named)].toSorted(inOrder)).toEqual(all.map(({ alert }) => alert).toSorted(inOrder))
   })
 
   test('each compares labels that its metrics have, and brackets that are closed', () => {
-    for (const { alert, expr } of rules) {
+    for (const { alert, expr } of all) {
       for (const [, name, matchers] of expr.matchAll(/\b(svc_\w+)\{([^}]*)\}/g)) {
         const known = labels.get(name!) ?? labels.get(name!.replace(/_(?:bucket|sum|count)$/, ''))
         for (const [, label] of matchers!.matchAll(/(\w+)(?:=|!)/g))
@@ -108,6 +119,19 @@ describe('the rules', () => {
       for (const [open, close] of ['()', '{}', '[]'] as const)
         expect([alert, open, expr.split(open!).length]).toEqual([alert, open, expr.split(close!).length])
     }
+  })
+
+  test('each names words that its labels have', () => {
+    let count = 0
+    for (const { alert, expr } of all)
+      for (const [, name, matchers] of expr.matchAll(/\b(svc_\w+)\{([^}]*)\}/g))
+        for (const [, label, words] of matchers!.matchAll(/(\w+)!?=~?"([\w|]+)"/g)) {
+          const series = [...told.matchAll(new RegExp(`^${name}\\{(?:.*,)?${label}="([^"]*)"`, 'gm'))]
+          const known = laterWords[`${name} ${label}`] ?? series.map(([, word]) => word!)
+          for (const word of words!.split('|')) expect([alert, known]).toEqual([alert, expect.arrayContaining([word])])
+          count++
+        }
+    expect(count).toBeGreaterThan(12)
   })
 })
 
