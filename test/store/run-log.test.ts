@@ -282,6 +282,20 @@ onBoth('the result of a run is found in its last frame as it is in all of them',
     await insertFrames(root, [last])
     const found = resultIn(last)
     expect(found?.text ?? null).toBe(inLast)
-    if (found !== null) expect(found).toEqual(await findFinalAnswer(root, idFrom(runId)))
+    if (found !== null) expect(found).toEqual(await findFinalAnswer(root, { id: idFrom(runId), harness: 'claude' }))
   }
 })
+
+onBoth(
+  'what an agent said last is put together of its pieces, and of a program it is the last of its output',
+  async ({ root }) => {
+    const said = (text: string, more = {}) => ({ seq: 1, kind: 'text', at, data: { text, ...more } })
+    const other = (kind: string) => ({ seq: 1, kind, at, data: {} })
+    const events = [said('Before.'), other('tool_call'), said('It '), said('is '), said('so.'), other('usage')]
+    const runId = await seedRunning(root)
+    const body = Buffer.from(events.map((event) => JSON.stringify(event)).join('\n') + '\n')
+    await insertFrames(root, [{ ...frame(runId, 1, events.length), body }])
+    const answerOf = async (harness: string) => (await findFinalAnswer(root, { id: idFrom(runId), harness }))?.text
+    expect([await answerOf('claude'), await answerOf('command')]).toEqual(['It is so.', 'so.'])
+  },
+)

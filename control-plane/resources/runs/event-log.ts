@@ -4,6 +4,7 @@ import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
 import { lineWithinBound } from '../../../shared/device/event-line.ts'
 import { parseNested, maxNested } from '../../../shared/lib/storable.ts'
 import { commandResult, storedEvent, type CommandResult } from '../../../shared/runs/events.ts'
+import { plainHarness } from '../../../shared/runs/harnesses.ts'
 import type { Db } from '../../db/open.ts'
 import { linesOf } from './log-lines.ts'
 import { findFrame, listFrames, listFramesBackward, mayBeMore, type Frame } from './log-store.ts'
@@ -194,21 +195,37 @@ function resultOf({ kind, data }: Pick<RunEvent, 'kind' | 'data'>): FinalAnswer 
   return { text, isError: isError === true, gate: commandResult.safeParse(gate).data ?? null }
 }
 
-/** The last words of the agent: the result it declared, else its last text. */
-export async function findFinalAnswer(db: Db, runId: RunId): Promise<FinalAnswer | null> {
+/** Pieces of an agent's last words that are put together, in characters. */
+const mostAnswerChars = 256 * 1024
+
+/**
+ * The last words of the agent: the result it declared, else what it said last. Agent programs tell that in pieces, which follow each other;
+ * of a plain program it is the last of its output.
+ */
+export async function findFinalAnswer(
+  db: Db,
+  { id: runId, harness }: { id: RunId; harness: string | null },
+): Promise<FinalAnswer | null> {
   let before = Number.MAX_SAFE_INTEGER
-  let said: string | null = null
+  const said: string[] = []
+  let isWhole = false
+  let chars = 0
   for (let page = 0; page < answerPages; page++) {
     const { events, hasMore } = await listEventsBackward(db, { runId, beforeSeq: before, limit: 500 })
     for (const event of events) {
       const result = resultOf(event)
       if (result !== null) return result
       const { text, parentToolCallId } = event.data
-      if (event.kind === 'text' && typeof text === 'string' && parentToolCallId === undefined) said ??= text
+      const isSaid = event.kind === 'text' && typeof text === 'string' && parentToolCallId === undefined
+      if (isSaid && !isWhole) {
+        said.unshift(text)
+        chars += text.length
+      }
+      isWhole ||= said.length > 0 && (!isSaid || harness === plainHarness || chars >= mostAnswerChars)
     }
     const last = events.at(-1)
     if (!hasMore || last === undefined) break
     before = last.seq
   }
-  return said === null ? null : { text: said, isError: false, gate: null }
+  return said.length === 0 ? null : { text: said.join(''), isError: false, gate: null }
 }

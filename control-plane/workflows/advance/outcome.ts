@@ -95,7 +95,7 @@ export async function commandOutcome(
 }
 
 const finalAnswer = async (db: Db, { run, lastFrame }: EndedStep): Promise<FinalAnswer | null> =>
-  (lastFrame === null ? null : resultIn(lastFrame)) ?? (await findFinalAnswer(db, run.id))
+  (lastFrame === null ? null : resultIn(lastFrame)) ?? (await findFinalAnswer(db, run))
 
 /** The limit to which a device that works well cuts the output. */
 const outputBytes = 64 * 1024

@@ -135,6 +135,15 @@ describe('words that come in pieces', () => {
     expect(told(begins('m1'), elsewhere, whole('m1', text('It is.'))).at(-1)).toEqual(['text', 'It is.'])
   })
 
+  it('of a request that failed stand before its error, and not in it', () => {
+    const failed = { ...session, type: 'assistant', error: 'overloaded', message: { content: [text('It broke.')] } }
+    expect(told(begins('m1'), says(0, 'Thi'), says(0, 's'), line(failed))).toEqual([
+      ['text', 'Thi'],
+      ['text', 's'],
+      ['error', false],
+    ])
+  })
+
   it('are told where the whole never comes', () => {
     expect(told(begins('m1'), says(0, 'It i'), says(0, 's'))).toEqual([
       ['text', 'It i'],

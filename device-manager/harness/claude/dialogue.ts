@@ -221,12 +221,14 @@ class ClaudeRun implements TurnRun {
     const line = claudeAssistantLine.safeParse(value)
     if (!line.success) return null
     const { error, api_error_status: httpStatus, message } = line.data
+    // Words of a request that failed stay what they were, and are none of the sentence about it.
+    const before = typeof error === 'string' ? this.words.flush() : []
     const events = assistantEvents(line.data, { redactText: this.#turn.redactText, words: this.words })
     if (typeof error === 'string') {
       const said = events.flatMap((event) => (event.kind === 'text' ? (event.data.text ?? '') : [])).join('')
       this.facts.lastError = { class: error, httpStatus: httpStatus ?? null, message: said }
       const message = this.#turn.capped(said)
-      return { events: [failedRequestEvent({ class: error, message, httpStatus, willRetry: false })] }
+      return { events: [...before, failedRequestEvent({ class: error, message, httpStatus, willRetry: false })] }
     }
     if (events.length > 0) this.facts.didWork = true
     for (const event of events) if (event.kind === 'tool_call') this.#noteCall(event.data)

@@ -27,7 +27,7 @@ export async function postReply(
   if (run.conversationId === null || asks.includes(happening.exitReason)) return
   // The answer is read before the conversation is locked: whoever ends waiting runs has locked their workspace, and beginning a turn locks
   // the workspace after the conversation.
-  const answer = await findFinalAnswer(tx, run.id)
+  const answer = await findFinalAnswer(tx, run)
   const body = asStorable(answer?.text ?? '').trim()
   if (body === '') return
   const conversation = await claimConversation(tx, run.conversationId)

@@ -117,7 +117,7 @@ async function expand(db: Db, run: RunRow, { parts, caller }: { parts: readonly 
   if (parts.includes('transcriptRead')) {
     const asked = isAsking(run.exitReason) ? await askedBy(db, run, caller) : null
     // A harness that is stopped to ask may call that an error of its own.
-    const answer = asked === null ? await findFinalAnswer(db, run.id) : { text: asked, isError: false }
+    const answer = asked === null ? await findFinalAnswer(db, run) : { text: asked, isError: false }
     expanded.transcriptRead = {
       finalAnswer: answer?.text ?? null,
       isError: answer?.isError === true || run.status === 'failed',
