@@ -40,6 +40,7 @@ import { skillRepoHandlers } from './resources/skills/handlers/repos.ts'
 import { skillShareHandlers } from './resources/skills/handlers/shares.ts'
 import { repoHandlers } from './resources/repos/handlers/repos.ts'
 import { runEventHandlers } from './resources/runs/handlers/event.ts'
+import { costHandlers } from './resources/runs/handlers/costs.ts'
 import { runHandlers } from './resources/runs/handlers/runs.ts'
 import { runRecordHandlers } from './resources/runs/handlers/record.ts'
 import { runWhyHandlers } from './resources/runs/handlers/why.ts'
@@ -69,6 +70,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...runEventHandlers(deps),
     ...runRecordHandlers(deps),
     ...runWhyHandlers(deps),
+    ...costHandlers(),
     ...deviceHandlers(deps),
     ...deviceAdminHandlers(),
     ...deviceInternalHandlers(deps),

@@ -10,7 +10,7 @@ import { readIdentity } from '../device/this-device.ts'
 import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { exitStatus } from '../errors/exit-codes.ts'
 import { devicePlaces, type DevicePlaces } from '../machine/paths.ts'
-import { paintFor, type Tone } from '../output/colours.ts'
+import type { Paint, Tone } from '../output/colours.ts'
 import { listAt, textAt } from '../replies/fields.ts'
 
 /** `ok`: as it should be. `warning`: it works, but not as well as it could. `failed`: something does not work. */
@@ -53,7 +53,7 @@ export const doctor: Flow = async (context) => {
   const isWell = findings.every(({ verdict }) => verdict !== 'failed')
   const { out } = context
   if (out.format === 'json') await out.result({ ok: isWell, findings })
-  else out.text(asText(findings, out.hasColours))
+  else out.text(asText(findings, out.paint))
   return isWell ? 0 : exitStatus('refused')
 }
 
@@ -210,8 +210,7 @@ const marks: Readonly<Record<Verdict, readonly [mark: string, tone: Tone]>> = {
   failed: ['✗', 'bad'],
 }
 
-function asText(findings: readonly Finding[], hasColours: boolean): string {
-  const paint = paintFor(hasColours)
+function asText(findings: readonly Finding[], paint: Paint): string {
   const lines = findings.flatMap(({ check, verdict, message, fix }) => {
     const [mark, tone] = marks[verdict]
     const line = `${paint(mark, tone)} ${check.padEnd(9)} ${message}`

@@ -79,6 +79,8 @@ function single(value: unknown, as: Shown['as'], { isPlain, now }: CellOptions):
       return wordOf(value)
     case 'time':
       return typeof value === 'string' && !isPlain ? relativeTime(value, now) : plainWord(value)
+    case 'duration':
+      return isPlain ? `${Math.round(Number(value) / 1_000)}s` : duration(Number(value))
     case 'size':
       return typeof value === 'number' && !isPlain ? sizeText(value) : plainWord(value)
     case 'dollars':

@@ -1,6 +1,7 @@
 import { exitStatus } from '../errors/exit-codes.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { envelopeOf, exitNameOf, sentenceOf, traceOf } from './failure.ts'
+import { paintFor, type Paint } from './colours.ts'
 import type { Shape } from './shape.ts'
 import { cutSequence, jsonText, terminalText } from './terminal-text.ts'
 
@@ -14,7 +15,10 @@ export interface Output {
   readonly isJsonWanted: boolean
   /** Columns of the terminal, at most 100. */
   readonly width: number
-  readonly hasColours: boolean
+  /** Results are for a person at a terminal. */
+  readonly isTerminal: boolean
+  /** Colours text for a person, as far as colours are wanted. */
+  readonly paint: Paint
   /** Prints a result in the format. */
   result(value: unknown, shape?: Shape): Promise<void>
   /** Prints the pages of a list as one, each when it comes. */
@@ -102,7 +106,8 @@ export function createOutput(options: OutputOptions): Output {
     format,
     isJsonWanted: wanted === 'json',
     width: Math.min(100, columns ?? 100),
-    hasColours,
+    isTerminal,
+    paint: paintFor(hasColours),
     async result(value, shape) {
       if (value === undefined) return
       if (format === 'json') writeJson(value)

@@ -1,4 +1,4 @@
-import { fieldAt, textAt } from '../replies/fields.ts'
+import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 
 /** Run events in a form that people can read. Pieces of text are joined until another event comes. */
 export interface Transcript {
@@ -54,6 +54,10 @@ function lineOf(event: unknown): string | null {
       return outputOf(event)
     case 'gap':
       return `[${lostOf(event)} not kept: ${data('reason') ?? ''}]`
+    case 'folder_shared':
+      return `[folder] at work here, too: ${listAt(event, 'data', 'runIds')
+        .filter((runId) => typeof runId === 'string')
+        .join(', ')}`
     case 'ended':
       return `[ended] ${[data('exitReason'), data('message')].filter((part) => part !== null).join(': ')}`
     default:

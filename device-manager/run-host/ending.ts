@@ -1,6 +1,6 @@
 import type { RunId } from '../../shared/lib/ids.ts'
 import { computeChangeSet } from '../change-set/diff.ts'
-import type { ChangeSetResult } from '../../shared/device/change-set.ts'
+import { type ChangeSetResult, withSharers } from '../../shared/device/change-set.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { endTree, type EscalationSteps } from '../process/kill.ts'
 import { findProcessesOfRun } from '../process/orphans.ts'
@@ -86,7 +86,7 @@ async function end(
 }
 
 /** Never throws, never takes longer than its limit. */
-export async function changeSetOf({ assignment, base }: Prepared, world: World): Promise<ChangeSetResult> {
+export async function changeSetOf({ assignment, base, sharedWith }: Prepared, world: World): Promise<ChangeSetResult> {
   const { spec } = assignment
   if (!base.ok || !spec.folder) {
     return base.ok ? { ok: false, code: 'source_unknown', message: 'The run has no folder.' } : base
@@ -103,7 +103,7 @@ export async function changeSetOf({ assignment, base }: Prepared, world: World):
     code: 'diff_unavailable',
     message: `Comparing the folder with its state at the start took longer than ${changeSetMs / 1000} seconds.`,
   }
-  return (await withTimeout(world, computed, changeSetMs)) ?? late
+  return withSharers((await withTimeout(world, computed, changeSetMs)) ?? late, sharedWith)
 }
 
 /** Resolves with the value, or with null when it is not there in time. */

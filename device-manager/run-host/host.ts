@@ -71,6 +71,7 @@ export class RunHost {
   #prepared: Prepared | null = null
   #start: StartRequest | null = null
   #earlyStop: { exitReason: ExitReason; message: string | null } | null = null
+  readonly #sharedWith = new Set<RunId>()
   #earlyInputs: { inputId: string; text: string }[] = []
   readonly #spool: SpoolAhead
   readonly #wall: StandingWall
@@ -160,6 +161,10 @@ export class RunHost {
         return this.#onStart(request)
       case 'stop':
         return this.stop(request.exitReason, request.message)
+      case 'shared':
+        for (const runId of request.runIds) this.#sharedWith.add(runId)
+        if (this.#phase === 'running') this.#run?.tellSharers()
+        return
       case 'input':
         if (this.#run) this.#run.input(request.inputId, request.text)
         else if (this.#earlyInputs.length < 100) this.#earlyInputs.push(request)
@@ -220,6 +225,7 @@ export class RunHost {
         connections: this.#connections,
         ahead: this.#ahead,
         timeline: new Timeline(world, request.offeredAgoMs),
+        sharedWith: this.#sharedWith,
       })
     } catch (error) {
       log('prepare_failed', { ...key, error: messageOf(error) })

@@ -1,5 +1,6 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import type { RunId } from '../../shared/lib/ids.ts'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -58,6 +59,8 @@ export interface Prepared {
   harnessDir: string
   cwd: string
   base: BaseResult
+  /** Runs that were found to work in the folder at the same time. */
+  sharedWith: ReadonlySet<RunId>
   plan: LaunchPlan | { problem: unknown }
   /** Resolves the paths of calls, which are judged by it. */
   lookup: PathLookup
@@ -97,6 +100,7 @@ export async function prepare(
     connections,
     ahead,
     timeline,
+    sharedWith,
   }: {
     world: World
     log: HostLog
@@ -104,6 +108,7 @@ export async function prepare(
     connections: Connections
     ahead: SkillsAhead
     timeline: Timeline
+    sharedWith: ReadonlySet<RunId>
   },
 ): Promise<Prepared> {
   const { spec } = assigned
@@ -139,6 +144,7 @@ export async function prepare(
     harnessDir: wall.own,
     cwd,
     base,
+    sharedWith,
     plan,
     lookup,
     place,

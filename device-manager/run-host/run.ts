@@ -1,3 +1,4 @@
+import type { RunId } from '../../shared/lib/ids.ts'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
@@ -90,6 +91,7 @@ export class LiveRun {
   readonly #tree: Tree
   readonly #serversLeftOut: readonly ServerLeftOut[]
   readonly #seenInputs = new Set<string>()
+  readonly #toldSharers = new Set<RunId>()
   #stop: Stop | null = null
   #stopping: Promise<void> | null = null
   #isForced = false
@@ -178,6 +180,7 @@ export class LiveRun {
       },
       ...(prepared.skills === null ? [] : [...skillEvents(prepared.skills), ...leftOutEvents(prepared.skills)]),
     ])
+    this.tellSharers()
     if (wall !== null && isInCheckout(wall, prepared.cwd)) writer.emit([errorEvent('svc_checkout', ownCheckoutText)])
     for (const { names, why } of this.#parts.start.variablesMissed ?? [])
       writer.emit([errorEvent('variable_missed', `The run does without ${names.join(', ')}: ${why}`)])
@@ -227,6 +230,13 @@ export class LiveRun {
     this.#cancelAskGrace ??= this.#parts.world.after(askGraceMs, () => {
       this.#stopping ??= stopTree(this.#tree)
     })
+  }
+
+  /** Tells of each other run that works in the folder once: the daemon names all of them each time. */
+  tellSharers(): void {
+    const runIds = [...this.#parts.prepared.sharedWith].filter((runId) => !this.#toldSharers.has(runId))
+    for (const runId of runIds) this.#toldSharers.add(runId)
+    if (runIds.length > 0) this.#parts.writer.emit([{ kind: 'folder_shared', data: { runIds } }])
   }
 
   /** Sends a person's text to the harness, and ignores one that was sent again. */

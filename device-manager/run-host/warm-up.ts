@@ -42,6 +42,7 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
       ahead: new SkillsAhead(own, world),
       connections: new Connections({ world, ask: () => {} }),
       timeline: new Timeline(world),
+      sharedWith: new Set(),
     })
     try {
       if ('problem' in prepared.plan) return

@@ -1,5 +1,5 @@
 import { harnessFactsOf } from '../../shared/runs/harnesses.ts'
-import type { ChangeSetResult } from '../../shared/device/change-set.ts'
+import { type ChangeSetResult, withSharers } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -107,12 +107,9 @@ async function changeSetOf(
   try {
     // The module is loaded when it is needed, as in leftovers.ts.
     const { computeChangeSet } = await import('../change-set/diff.ts')
-    return await computeChangeSet({
-      base,
-      folder: state.spec.folder.rootPath,
-      runId: state.runId,
-      world: context.world,
-    })
+    const { runId, sharedWith } = state
+    const folder = state.spec.folder.rootPath
+    return withSharers(await computeChangeSet({ base, folder, runId, world: context.world }), sharedWith)
   } catch (error) {
     return { ok: false, code: 'diff_unavailable', message: error instanceof Error ? error.message : String(error) }
   }

@@ -1,4 +1,4 @@
-import { idFrom } from '../../shared/lib/ids.ts'
+import { idFrom, type RunId } from '../../shared/lib/ids.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runSpecFixture } from '../../test/kit/run-spec.ts'
@@ -196,6 +196,34 @@ describe('the life of a run', () => {
   })
 })
 
+describe('a folder that is shared', () => {
+  const one: RunId = idFrom('run_1111111111111111')
+  const two: RunId = idFrom('run_2222222222222222')
+  const shared = (other: RunId): RunEvent => ({ type: 'folder_shared', other })
+  const began: RunEvent[] = [offered, { type: 'host_taken', hostId: 'h1' }, { type: 'start_received' }]
+
+  it('is told to the host once for each run, and anew to a host that begins', () => {
+    const { state, effects } = play(...began, { type: 'host_started' }, shared(one), shared(two), shared(one))
+    expect(state?.sharedWith).toEqual([one, two])
+    expect(effects.slice(-3)).toEqual(['report_started', 'tell_shared', 'tell_shared'])
+    const early = play(offered, shared(one), ...began.slice(1), { type: 'host_started' })
+    expect(early.effects.slice(-2)).toEqual(['report_started', 'tell_shared'])
+  })
+
+  it('changes nothing of a run that has ended, and is kept for whoever writes the ending', () => {
+    const ended = play(...began, shared(one), { type: 'host_ended' }, shared(two))
+    expect([ended.state?.sharedWith, ended.effects.at(-1)]).toEqual([[one], 'forward'])
+  })
+
+  it('names so many runs and no more', () => {
+    const many = Array.from({ length: 150 }, (_, at): RunEvent => ({
+      type: 'folder_shared',
+      other: idFrom(`run_${String(at).padStart(16, '0')}`),
+    }))
+    expect(play(offered, ...many).state?.sharedWith).toHaveLength(100)
+  })
+})
+
 const anyEvent: fc.Arbitrary<RunEvent> = fc.oneof(
   fc.constant(offered),
   fc.constant<RunEvent>({ type: 'host_taken', hostId: 'h' }),
@@ -212,6 +240,7 @@ const anyEvent: fc.Arbitrary<RunEvent> = fc.oneof(
     { type: 'closed' },
     { type: 'cancel_received', stop },
     { type: 'prepare_failed', stop },
+    { type: 'folder_shared', other: idFrom('run_1111111111111111') },
   ),
 )
 

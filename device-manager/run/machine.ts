@@ -2,6 +2,7 @@ import type { RunId } from '../../shared/lib/ids.ts'
 import { anyId } from '../../shared/lib/id-schema.ts'
 import { z } from 'zod'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
+import { mostSharedWith } from '../../shared/device/change-set.ts'
 import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
 import type { ExpectedRun } from '../spool/rows.ts'
 
@@ -50,6 +51,8 @@ export const runState = z.object({
   written: z.object({ lastSeq: z.number(), ackedSeq: z.number(), bytes: z.number() }).nullable().default(null),
   /** Names of the secrets the harness was given; their values are in the memory of the daemon that was told and of the host. */
   secretNames: z.array(z.string()).readonly().default([]),
+  /** The runs that work, or worked, in its folder at the same time. */
+  sharedWith: z.array(anyId<RunId>()).readonly().default([]),
 })
 export type RunState = z.infer<typeof runState>
 export type RunPhase = RunState['phase']
@@ -60,6 +63,8 @@ export type RunEvent =
   | { type: 'host_taken'; hostId: string }
   | { type: 'start_received'; secretNames?: readonly string[] }
   | { type: 'host_started' }
+  /** Another run works in its folder. */
+  | { type: 'folder_shared'; other: RunId }
   | { type: 'host_ended'; written?: RunState['written'] }
   /** `isHung`: it lived and did not answer, and was ended for that. */
   | { type: 'host_lost'; isHung?: boolean }
@@ -80,6 +85,8 @@ export type RunEffect =
   | { type: 'prepare' }
   | { type: 'start_host' }
   | { type: 'report_started' }
+  /** Tells the host of all runs that share the folder. */
+  | { type: 'tell_shared' }
   | { type: 'stop_host'; stop: Stop }
   | { type: 'discard_host' }
   /** Writes the ending itself: no host has the run and nothing was launched. */
@@ -127,6 +134,7 @@ function offered(event: RunEvent & { type: 'offered' }): Step {
     hostHung: false,
     written: null,
     secretNames: [],
+    sharedWith: [],
   }
   return [state, [{ type: 'accept' }, { type: 'prepare' }]]
 }
@@ -158,13 +166,29 @@ function inAccepted(state: RunState, event: RunEvent): Step {
     case 'given_up':
     case 'closed':
       return forgotten
+    case 'folder_shared':
+      return folderShared(state, event.other)
     case 'host_started':
       // The daemon was restarted with a journal that is a step behind, and finds the run at work.
-      return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
+      return started(state)
   }
 }
 
 const forgotten: Step = [null, [{ type: 'discard_host' }, { type: 'forget' }]]
+
+const tellShared: RunEffect = { type: 'tell_shared' }
+
+/** A host that was not there yet when the folder was found to be shared hears of it now. */
+function started(state: RunState): Step {
+  const effects: RunEffect[] = [{ type: 'report_started' }]
+  return [{ ...state, phase: 'live' }, state.sharedWith.length > 0 ? [...effects, tellShared] : effects]
+}
+
+function folderShared(state: RunState, other: RunId): Step {
+  const { sharedWith } = state
+  if (sharedWith.includes(other) || sharedWith.length >= mostSharedWith) return [state, []]
+  return [{ ...state, sharedWith: [...sharedWith, other] }, [tellShared]]
+}
 
 /** Gives the run to another host, since nothing was launched, unless it is not wanted any more or hosts do not stay. */
 function prepareAgain(state: RunState, hostsLost: number): Step {
@@ -187,8 +211,10 @@ function inHands(state: RunState, event: RunEvent): Step {
       // The start came again after a cancel: the host must not launch what is not wanted any more.
       if (state.cancel) return [state, [{ type: 'stop_host', stop: state.cancel }]]
       return [state, state.phase === 'starting' ? [{ type: 'start_host' }] : []]
+    case 'folder_shared':
+      return folderShared(state, event.other)
     case 'host_started':
-      return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
+      return started(state)
     case 'host_ended':
       if (state.closed) return [null, [{ type: 'forget' }]]
       return [{ ...state, phase: 'ended', written: event.written ?? null }, [{ type: 'forward' }]]

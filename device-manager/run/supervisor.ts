@@ -5,6 +5,7 @@ import type { DaemonSpool } from '../spool/standing-spool.ts'
 import type { HostRecord, HostReply } from '../run-host/wire/protocol.ts'
 import { endCrashed, endWithoutHost, type EndingContext } from './crashed.ts'
 import type { HostPool } from './hosts/host-pool.ts'
+import { FolderMeetings } from './folder-meetings.ts'
 import { howLost } from './how-lost.ts'
 import type { Journal } from './journal.ts'
 import { helloState, holdsPlace, step, stopWanted } from './machine.ts'
@@ -40,6 +41,7 @@ export class Supervisor {
   readonly hosts: RunHosts
   readonly starts: RunStarts
   private readonly crashing = new Set<RunId>()
+  private readonly meetings: FolderMeetings
 
   constructor(options: SupervisorOptions) {
     this.options = options
@@ -54,6 +56,8 @@ export class Supervisor {
       lost: (runId, { isHung }) => this.hostLost(runId, isHung),
       runOf: (hostId) => this.list().find((state) => state.hostId === hostId)?.runId ?? null,
     })
+    const shares = (runId: RunId, other: RunId) => this.handle(runId, { type: 'folder_shared', other })
+    this.meetings = new FolderMeetings({ list: () => this.list(), shares })
     this.starts = new RunStarts({ ...options, hosts: this.hosts, find, handle })
   }
 
@@ -144,6 +148,7 @@ export class Supervisor {
     else this.states.delete(runId)
     for (const effect of effects) this.perform(runId, after ?? before, effect)
     if (before?.phase === after?.phase) return
+    this.meetings.changed(before, after)
     const { fence } = after ?? before ?? {}
     this.options.log.info({ runId, fence, phase: after?.phase ?? 'gone', event: event.type }, 'run')
     this.options.changed()
@@ -191,6 +196,8 @@ export class Supervisor {
           harnessStartedAt: this.options.world.now(),
         })
         return
+      case 'tell_shared':
+        return void this.hosts.send(runId, { type: 'shared', runIds: state.sharedWith })
       case 'stop_host':
         return this.hosts.stop(runId, { type: 'stop', ...effect.stop })
       case 'discard_host':
@@ -294,6 +301,7 @@ export class Supervisor {
     if (hello.phase === 'running' || hello.phase === 'ending') {
       if (state.phase === 'accepted' || state.phase === 'starting') this.handle(state.runId, { type: 'host_started' })
     }
+    if (state.sharedWith.length > 0) this.perform(state.runId, state, { type: 'tell_shared' })
     if (stop !== null && hello.phase !== 'ended') this.hosts.stop(state.runId, { type: 'stop', ...stop })
     if (hello.phase === 'ended') this.hostEnded(state)
     else if (hello.lastSeq > 0) this.options.forward(state)

@@ -6,6 +6,7 @@ import { agentUpkeepRoutes } from './agent-upkeep.ts'
 import { agentRoutes } from './agents.ts'
 import { approvalRoutes } from './approvals.ts'
 import { automationRoutes } from './automations.ts'
+import { costRoutes } from './costs.ts'
 import { connectionRoutes } from './connections.ts'
 import { conversationRoutes } from './conversations.ts'
 import { messageRoutes } from './messages.ts'
@@ -55,6 +56,7 @@ export const groups = {
   runEvents: runEventRoutes,
   runRecords: runRecordRoutes,
   runWhy: runWhyRoutes,
+  costs: costRoutes,
   devices: deviceRoutes,
   folders: folderRoutes,
   workspaces: workspaceRoutes,

@@ -13,7 +13,7 @@ export const runEvent = z
     kind: z
       .string()
       .describe(
-        'started, session, text, thinking, tool_call, tool_result, usage, error, result, raw, permission, gap, input or ended.',
+        'started, session, text, thinking, tool_call, tool_result, usage, error, result, raw, permission, gap, input, folder_shared (another run works in the folder) or ended.',
       ),
     createdAt: timestamp,
     data: z.record(z.string(), z.unknown()),

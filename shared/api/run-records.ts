@@ -91,6 +91,11 @@ export const runChangeSet = z
     deletions: z.number().int(),
     diff: z.string().describe('Unified diff, as `git apply` reads it.'),
     live: z.boolean().describe('true: taken just now while the run works; false: taken at its end.'),
+    sharedWith: z
+      .array(runId)
+      .describe(
+        'Runs that worked in the folder at the same time, or in one around or within it, as the device told: what they changed may be in here, too.',
+      ),
     capturedAt: timestamp,
   })
   .meta({ id: 'RunChangeSet' })
@@ -156,13 +161,34 @@ export const runRecordRoutes = {
     params: runParams,
     reply: runChangeSet,
     errors: ['source_unknown', 'repo_unavailable', 'too_large', 'diff_unavailable'],
-    cli: {
-      command: 'run change-set',
-      positionals: [runPositional],
-      flags: { patch: { kind: 'boolean', description: 'Print the diff alone, for `git apply`.' } },
-      flow: true,
-      example: 'svc run change-set current --patch',
-    },
+    cli: [
+      {
+        command: 'run change-set',
+        positionals: [runPositional],
+        flags: { patch: { kind: 'boolean', description: 'Print the diff alone, for `git apply`.' } },
+        flow: true,
+        example: 'svc run change-set current --patch',
+      },
+      {
+        command: 'run diff',
+        positionals: [
+          runPositional,
+          {
+            name: 'path',
+            target: null,
+            isOptional: true,
+            variadic: true,
+            description: 'Only what changed in these files and folders, from the top level of the repository.',
+          },
+        ],
+        flags: {
+          stat: { kind: 'boolean', description: 'Print how many lines of each file changed.' },
+          'name-only': { kind: 'boolean', description: 'Print the names of the changed files alone.' },
+        },
+        flow: true,
+        example: 'svc run diff run_3nB7cW1yHsD5jK9q src --stat',
+      },
+    ],
   }),
 
   output: defineRoute({

@@ -1,3 +1,5 @@
+import { idIn } from '../lib/id-schema.ts'
+import type { RunId } from '../lib/ids.ts'
 import { z } from 'zod'
 import { deviceTime } from './bounds.ts'
 
@@ -23,6 +25,9 @@ const point = z.object({
   branch: z.string().nullable(),
 })
 
+/** So many runs are named with which one shared its folder. */
+export const mostSharedWith = 100
+
 /** The changes of a run in its folder: the tree at its end against the tree at its start. */
 export const changeSet = z.object({
   base: point,
@@ -33,6 +38,11 @@ export const changeSet = z.object({
   /** Unified diff with a/ and b/ prefixes, as `git apply` reads it. */
   diff: z.string(),
   capturedAt: deviceTime,
+  /** Runs that worked in the folder at the same time, or in one around or within it: what they changed is in here, too. Left out: none did, or the device does not look. */
+  sharedWith: z
+    .array(idIn<RunId>(z.string().regex(/^run_[0-9A-Za-z]{16}$/)))
+    .max(mostSharedWith)
+    .optional(),
 })
 export type ChangeSet = z.infer<typeof changeSet>
 export type ChangedFile = z.infer<typeof changedFile>
@@ -43,3 +53,10 @@ export const changeSetResult = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(false), code: z.enum(changeSetErrorCodes), message: z.string() }),
 ])
 export type ChangeSetResult = z.infer<typeof changeSetResult>
+
+/** Marks a change-set with the runs that shared its folder. */
+export function withSharers(result: ChangeSetResult, runs: Iterable<RunId>): ChangeSetResult {
+  const sharedWith = [...runs].slice(0, mostSharedWith)
+  if (!result.ok || sharedWith.length === 0) return result
+  return { ok: true, changeSet: { ...result.changeSet, sharedWith } }
+}

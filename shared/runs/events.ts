@@ -1,3 +1,5 @@
+import { anyId } from '../lib/id-schema.ts'
+import type { RunId } from '../lib/ids.ts'
 import { asStorable } from '../lib/storable.ts'
 import { z } from 'zod'
 import { askDetails, askedCallLimits, type AskedCall } from './asked-call.ts'
@@ -124,6 +126,8 @@ export const runEventSchemas = {
   }),
   /** Text a person sent to the harness while it ran. */
   input: z.object({ text: z.string() }),
+  /** Other runs work in the folder of this one, or in one around or within it: its change-set may hold what they change. */
+  folder_shared: z.object({ runIds: z.array(anyId<RunId>()) }),
   /** The last event of every run. */
   ended: z.object({
     exitReason: z.string(),

@@ -17,7 +17,7 @@ test.each([
   [['ru'], ['run']],
   [
     ['run', 'c'],
-    ['cancel', 'change-set', 'context', 'create'],
+    ['cancel', 'change-set', 'context', 'cost', 'create'],
   ],
   [
     ['agent', 'config', ''],

@@ -69,7 +69,7 @@ test('a run is shown as its agent works, to its end with time, cost and what it 
     '',
     'Done.',
     '✓ succeeded in 1m 5s · $0.42 · 1 file changed (+3 -1)',
-    `  svc run change-set ${runId} --patch`,
+    `  svc run diff ${runId}`,
     '',
   ])
   expect(end.status).toBe(0)

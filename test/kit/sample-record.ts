@@ -30,6 +30,7 @@ const ids: Readonly<Record<string, string>> = {
   agentMdHash: '5d41402abc',
   sourceRef: 'docs/log-in.md',
   reportingTo: 'agt_8sK2mQ4vB7xN1pLc',
+  sharedWith: 'run_3nB7cW1yHsD5jK9q',
   prefix: 'SHOP',
   issuePrefix: 'SHOP',
   repoUrl: 'https://git.example.com/shop.git',

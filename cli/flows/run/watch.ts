@@ -4,7 +4,6 @@ import { ApiFailure } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
 import { followRun, isEnded } from '../../http/follow.ts'
 import { fillPath, withRun } from '../../http/route-call.ts'
-import { paintFor } from '../../output/colours.ts'
 import { LiveRun } from '../../output/live-run.ts'
 import { endingLine, exitStatusOf, headOf } from '../../output/run-ending.ts'
 import { listAt, textAt } from '../../replies/fields.ts'
@@ -37,7 +36,7 @@ export async function watchRun(context: CommandContext, watched: Watched): Promi
   const isShown = out.format !== 'json'
   const live = new LiveRun({
     width: out.width,
-    paint: paintFor(out.hasColours),
+    paint: out.paint,
     write: (text) => out.piece(text),
   })
   const run = await readRun()
@@ -136,7 +135,7 @@ async function tellEnd({ client, path, live, run }: Place & { run: unknown }): P
       live.note(`  - ${textAt(option, 'label') ?? textAt(option) ?? ''}`)
     live.note(`  svc question answer ${asked} "..."`)
   } else if (textAt(run, 'status') === 'failed') live.note(`  svc why ${id}`)
-  else if (listAt(changes, 'files').length > 0) live.note(`  svc run change-set ${id} --patch`)
+  else if (listAt(changes, 'files').length > 0) live.note(`  svc run diff ${id}`)
 }
 
 /** Resolves with null where the server knows it not, or not now: it is beside what was asked for. */

@@ -48,6 +48,20 @@ export async function findProject(db: Db, workspaceId: WorkspaceUuid, id: Projec
   return projects.find(db, { workspaceId, id })
 }
 
+/** The ones of these projects that the viewer sees, deleted or not, in no order. */
+export async function listProjectsByIds(
+  db: Db,
+  of: { workspaceId: WorkspaceUuid; ids: readonly ProjectUuid[]; viewer: ProjectViewer },
+): Promise<ProjectRow[]> {
+  if (of.ids.length === 0) return []
+  const query = projects
+    .from(db)
+    .where({ workspace_id: of.workspaceId })
+    .whereIn('id', [...of.ids])
+  if (of.viewer) onlyVisibleProjects(query, of.viewer)
+  return projects.list(query)
+}
+
 /** Returns whether a project of the workspace, deleted or not, has the prefix. */
 export async function isPrefixTaken(db: Db, workspaceId: WorkspaceUuid, prefix: string): Promise<boolean> {
   return (await db('projects').where({ workspace_id: workspaceId, prefix }).first('id')) !== undefined

@@ -32,6 +32,7 @@ import { wallSpec } from '../../wall/spec.ts'
 //                           spool_damaged  <-  the daemon sets the file right, which only it may do
 //                              spool_gone  <-  another file or none is at its path; the daemon looks, and makes it anew
 //     stop / input / change_set.get    ->
+//     shared (runs)                    ->      (again after each connection) names them in its log and its change-set
 //                          credential.get  <-  a connection's, which the daemon has from the control plane
 //     credential                       ->      kept in memory alone
 //                                   ended  <-  the ending is in the spool; the host exits
@@ -87,6 +88,8 @@ export const hostRequest = z.discriminatedUnion('type', [
     variablesMissed: z.array(z.object({ names: z.array(z.string()), why: z.string() })).optional(),
   }),
   z.object({ type: z.literal('stop'), exitReason: z.enum(exitReasonNames), message: z.string().nullable() }),
+  /** All runs that were found to work in the folder at the same time; hosts of the last release ignore it. */
+  z.object({ type: z.literal('shared'), runIds: z.array(anyId<RunId>()).readonly() }),
   z.object({ type: z.literal('input'), inputId: z.string(), text: z.string() }),
   z.object({ type: z.literal('change_set.get'), requestId: z.string() }),
   z.object({ type: z.literal('credential'), requestId: z.string(), answer: credentialAnswer }),

@@ -21,6 +21,8 @@ export type Shown =
   | { as: 'time'; at: Path }
   /** The time between two, or since the first. */
   | { as: 'span'; at: string; to: string }
+  /** A number of milliseconds. */
+  | { as: 'duration'; at: Path }
   | { as: 'dollars'; at: Path }
   | { as: 'cents'; at: Path }
   | { as: 'size'; at: Path }
@@ -80,6 +82,7 @@ export const time = (...at: readonly string[]): Shown => ({ as: 'time', at })
 export const person = (...at: readonly string[]): Shown => ({ as: 'person', at })
 export const count = (...at: readonly string[]): Shown => ({ as: 'count', at })
 export const size = (...at: readonly string[]): Shown => ({ as: 'size', at })
+export const lasting = (...at: readonly string[]): Shown => ({ as: 'duration', at })
 export const dollars = (...at: readonly string[]): Shown => ({ as: 'dollars', at })
 export const cents = (...at: readonly string[]): Shown => ({ as: 'cents', at })
 export const pairs = (...at: readonly string[]): Shown => ({ as: 'pairs', at })

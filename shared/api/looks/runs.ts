@@ -3,6 +3,7 @@ import {
   dollars,
   first,
   flag,
+  lasting,
   pairs,
   ref,
   say,
@@ -204,6 +205,35 @@ export const runLooks: Looks = {
       },
     ],
   },
+  RunCost: {
+    columns: [],
+    title: say('What {runId} cost'),
+    facts: [
+      ['Cost', first(dollars('costUsd'), say('not known'))],
+      ['Took', lasting('durationMs')],
+      ['Model', ref('model')],
+      ['State', flag('isFinal', 'final', 'the run still works')],
+      ['Tokens in', count('inputTokens')],
+      ['Tokens out', count('outputTokens')],
+      ['Read from cache', count('cacheReadTokens')],
+      ['Written to cache', count('cacheWriteTokens')],
+    ],
+    next: [{ say: 'svc costs --by task' }],
+  },
+  Cost: {
+    columns: [
+      ['NAME', text('name')],
+      ['COST', dollars('costUsd')],
+      ['RUNS', count('runs')],
+      ['UNKNOWN', count('runsWithoutCost')],
+      ['TOOK', lasting('durationMs')],
+      ['TOKENS IN', count('inputTokens')],
+      ['TOKENS OUT', count('outputTokens')],
+      ['CACHE READ', count('cacheReadTokens')],
+      ['CACHE WRITTEN', count('cacheWriteTokens')],
+      ['ID', ref('id')],
+    ],
+  },
   RunChangeSet: {
     columns: [],
     title: say('{runId} changed {files} files: +{additions} -{deletions}'),
@@ -212,6 +242,7 @@ export const runLooks: Looks = {
       ['Ended on', first(say('{head.branch} {head.commit}'), ref('head.commit'))],
       ['Taken', time('capturedAt')],
       ['State', flag('live', 'the run still works', 'final')],
+      ['Shared with', ref('sharedWith')],
     ],
     sections: [
       {
@@ -226,7 +257,7 @@ export const runLooks: Looks = {
         ],
       },
     ],
-    next: [{ say: 'svc run change-set {runId} --patch' }],
+    next: [{ say: 'svc run diff {runId}' }],
   },
   'runs.output': {
     columns: [],

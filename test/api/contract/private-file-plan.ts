@@ -31,6 +31,8 @@ const left = new Set([
   'path',
   // Of the log of a sandbox.
   'lines',
+  // Of the days of costs.
+  'timezone',
   // A service of the catalog.
   'integration',
 ])

@@ -6,6 +6,7 @@ import { agentUpkeepFacts } from './agent-upkeep.ts'
 import { agentFacts } from './agents.ts'
 import { approvalFacts } from './approvals.ts'
 import { automationFacts } from './automations.ts'
+import { costFacts } from './costs.ts'
 import { connectionFacts } from './connections.ts'
 import { conversationFacts } from './conversations.ts'
 import { deviceFacts } from './devices.ts'
@@ -56,6 +57,7 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   runEvents: runEventFacts,
   runRecords: runRecordFacts,
   runWhy: runWhyFacts,
+  costs: costFacts,
   devices: deviceFacts,
   folders: folderFacts,
   workspaces: workspaceFacts,

@@ -1,5 +1,6 @@
 import { tried } from '../../../shared/runs/wall-acts.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { idFrom } from '../../../shared/lib/ids.ts'
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
@@ -166,7 +167,7 @@ describe('manifest', () => {
   })
 })
 
-const changed = (diff: string): ChangeSetResult => ({
+const changed = (diff: string): Extract<ChangeSetResult, { ok: true }> => ({
   ok: true,
   changeSet: {
     base: { commit: 'a'.repeat(40), branch: 'main' },
@@ -193,6 +194,25 @@ const changed = (diff: string): ChangeSetResult => ({
 })
 
 describe('change-set', () => {
+  test('names the runs that worked in the folder meanwhile, as the device tells; one that does not tell has none', async () => {
+    const sharedWith = ['run_0000000000000001', 'run_0000000000000002']
+    const endWith = async (result: ChangeSetResult) => {
+      const run = await begin()
+      const { runId, fence } = run
+      device.sendChangeSet({ runId, fence, requestId: null }, result)
+      await run.end()
+      return (await read(runId, 'change-set')).body
+    }
+    const { changeSet } = changed('a diff')
+    expect(
+      await endWith({ ok: true, changeSet: { ...changeSet, sharedWith: sharedWith.map((id) => idFrom(id)) } }),
+    ).toMatchObject({
+      sharedWith,
+      live: false,
+    })
+    expect((await endWith({ ok: true, changeSet })).sharedWith).toEqual([])
+  })
+
   test('of a live run comes from its device now, of an ended run from what was stored', async () => {
     const run = await begin()
     device.changeSetAnswer = () => changed('live diff')
@@ -206,6 +226,7 @@ describe('change-set', () => {
       deletions: 0,
       diff: 'live diff',
       live: true,
+      sharedWith: [],
       capturedAt: new Date(1_760_000_000_000).toISOString(),
     })
     device.changeSetAnswer = null

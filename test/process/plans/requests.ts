@@ -85,6 +85,7 @@ const texts: Readonly<Record<string, (things: Ids, route: string) => readonly st
   before: () => [longAgo],
   since: () => [longAgo, inFuture],
   until: () => [longAgo, inFuture],
+  timezone: () => ['Europe/Berlin'],
   q: () => ['nothing has this'],
   plugin: () => ['tools'],
   path: () => ['SKILL.md'],

@@ -64,6 +64,7 @@ async function prepared(folder: string, path: string): Promise<Prepared> {
     wall: new StandingWall(join(folder, 'own'), realWorld, null),
     connections: new Connections({ world: realWorld, ask: () => {} }),
     timeline: new Timeline(realWorld),
+    sharedWith: new Set(),
     ahead: new SkillsAhead(join(folder, 'own'), realWorld),
   })
 }

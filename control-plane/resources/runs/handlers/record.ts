@@ -195,6 +195,8 @@ async function readChangeSet(
   run: RunRow,
   { deps, now, room }: { deps: Dependencies; now: number; room: AnswerRoom },
 ): Promise<RunChangeSet> {
+  if (run.startedAt === null && run.endedAt === null)
+    return fail('source_unknown', { message: 'The run has not started yet.' })
   if (run.startedAt === null) return neverWorked()
   if (run.endedAt === null) {
     const live = await askDevice(db, run, { deps, now })
@@ -228,7 +230,8 @@ async function askDevice(
 function toReply(run: RunRow, result: ChangeSetResult, live: boolean): RunChangeSet {
   if (!result.ok) return fail(result.code, { message: result.message })
   const { changeSet } = result
-  return { ...changeSet, runId: run.id, live, capturedAt: toTimestamp(changeSet.capturedAt) }
+  const { sharedWith = [] } = changeSet
+  return { ...changeSet, sharedWith, runId: run.id, live, capturedAt: toTimestamp(changeSet.capturedAt) }
 }
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
