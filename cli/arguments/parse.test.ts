@@ -202,6 +202,16 @@ describe('a command line', () => {
     })
   })
 
+  test('takes several words of a closed list at once, with commas', async () => {
+    const both = { status: ['queued', 'running', 'failed'] }
+    expect((await values('run list', ['--status', 'queued,running', '--status', 'failed'])).query).toMatchObject(both)
+    await expect(values('run list', ['--status', 'queued,'])).rejects.toThrow('cannot be ``')
+    // Text of people has commas of its own.
+    expect((await values('agent config set', ['@a', '--allow', 'Bash(a, b)'])).body).toEqual({
+      addRules: { allow: ['Bash(a, b)'] },
+    })
+  })
+
   test('reads a file flag from standard input, and refuses two flags for one value', async () => {
     const line = ['--agent', '@a', '--prompt-file', '-']
     expect((await values('run create', line)).body).toEqual({ prompt: 'from input' })

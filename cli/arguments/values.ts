@@ -69,7 +69,7 @@ const isNull = ({ nullWord }: PositionalSpec, word: string) =>
 
 async function flagValue(flag: CommandFlag, given: readonly (string | boolean)[], sources: ValueSources) {
   // Of a flag that takes one value the last one counts.
-  const taken = flag.repeatable === true ? given : given.slice(-1)
+  const taken = flag.repeatable === true ? given.flatMap((item) => wordsOf(flag, item)) : given.slice(-1)
   const read: unknown[] = []
   for (const item of taken) read.push(await itemValue(flag, item, sources))
   if (flag.repeatable !== true) return read[0]
@@ -77,6 +77,10 @@ async function flagValue(flag: CommandFlag, given: readonly (string | boolean)[]
   if (read.length > 1) throw usageError(`--${flag.name} ${flag.nullWord} stands alone: it clears all of them.`)
   return null
 }
+
+/** Words of a closed list have no commas, so several may be given at once: `--events run.failed,run.succeeded`. */
+const wordsOf = ({ choices }: CommandFlag, item: string | boolean): (string | boolean)[] =>
+  choices !== undefined && typeof item === 'string' ? item.split(',') : [item]
 
 async function itemValue(flag: CommandFlag, item: string | boolean, sources: ValueSources): Promise<unknown> {
   if (flag.kind === 'boolean') return item
