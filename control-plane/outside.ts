@@ -1,22 +1,35 @@
+import type { Knex } from 'knex'
 import { join } from 'node:path'
 import { dataFiles } from '../shared/lib/places.ts'
-import type { World } from '../shared/lib/world.ts'
 import { loadServices, type ServiceCatalog } from './catalog/services.ts'
 import type { ServerConfig } from './config.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
-import type { Log } from './process/log.ts'
 import { RepoSources } from './repo-source/repo-sources.ts'
 import { Renewals } from './resources/connections/renewal.ts'
+import type { Vault } from './vault/vault.ts'
+import { createWebhooks, type Webhooks } from './webhooks/connection.ts'
+import type { WebhookSenderOptions } from './webhooks/sender.ts'
+
+interface OutsideOptions extends Omit<WebhookSenderOptions, 'answers' | 'outbound'> {
+  config: ServerConfig
+  vault: Vault
+}
 
 /** Creates what asks at addresses that people and agents name, by the configuration. */
-export function createOutside({ config, world, log }: { config: ServerConfig; world: World; log: Log }): {
+export function createOutside({ config, ...options }: OutsideOptions): {
+  root: Knex
+  vault: Vault
   outbound: Outbound
   repoSources: RepoSources
   services: ServiceCatalog
   renewals: Renewals
+  webhooks: Webhooks
 } {
+  const { root, vault, world, log } = options
   const outbound = createOutbound({ allowHosts: config.allowHosts, world })
   const repoSources = new RepoSources({ folder: join(config.dataDir, dataFiles.fetches), outbound, world, log })
   void repoSources.clear()
-  return { outbound, repoSources, services: loadServices(config.servicesFile), renewals: new Renewals() }
+  const webhooks = createWebhooks({ ...options, outbound, everyMs: Math.min(1_000, config.sweepMs) })
+  const services = loadServices(config.servicesFile)
+  return { root, vault, outbound, repoSources, services, renewals: new Renewals(), webhooks }
 }

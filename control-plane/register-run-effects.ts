@@ -4,6 +4,7 @@ import { followLostSession, followFailure, followLimit } from './run/wakes/succe
 import { followMemoryLoss } from './run/wakes/more-memory.ts'
 import { forgetTold } from './resources/platform-changes/steps/forget-told.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
+import { recordEndedEvent } from './resources/runs/steps/ended-event.ts'
 import { endStep } from './resources/workflows/steps/step-ended.ts'
 import { moveStartedTask, recordRunEnd } from './resources/tasks/steps/run-of-task.ts'
 
@@ -24,6 +25,7 @@ export function registerAllRunEffects(): void {
       followMemoryLoss,
       followLostSession,
       endStep,
+      recordEndedEvent,
     ],
   })
 }

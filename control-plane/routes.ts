@@ -48,6 +48,7 @@ import { unassignTasks } from './resources/tasks/steps/assign.ts'
 import { taskHandlers } from './resources/tasks/handlers/tasks.ts'
 import { taskHistoryHandlers } from './resources/tasks/handlers/history.ts'
 import { taskLinkHandlers } from './resources/tasks/handlers/link.ts'
+import { webhookHandlers } from './resources/webhooks/handlers/webhooks.ts'
 import { wikiIngestHandlers } from './resources/wiki/handlers/ingest.ts'
 import { wikiHandlers } from './resources/wiki/handlers/wiki.ts'
 import { workflowHandlers } from './resources/workflows/handlers/workflows.ts'
@@ -106,6 +107,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...connectionHandlers(deps),
     ...mcpServerHandlers(deps),
     ...pluginHandlers(deps),
+    ...webhookHandlers(deps),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

@@ -19,7 +19,7 @@ import type { WakeContext } from './run/wakes/wake.ts'
 import { Waker } from './run/wakes/waker.ts'
 import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
-import { assertComplete } from './http/implement.ts'
+import { assertComplete, type ImplementedRoute } from './http/implement.ts'
 import { operations } from './http/operations.ts'
 import { createHttpServer, listenOn, localUrlOf } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
@@ -43,7 +43,7 @@ import { registerAllRunEffects } from './register-run-effects.ts'
 import { createEmbeddings, type Embeddings } from './search/embeddings/embeddings.ts'
 import { checkKey } from './resources/secrets/add.ts'
 import { keySourceOf } from './vault/key-source.ts'
-import { createVault, type Vault } from './vault/vault.ts'
+import { createVault } from './vault/vault.ts'
 import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
 import { createSweeper } from './sweeps.ts'
@@ -88,7 +88,7 @@ export class ControlPlane {
   private readonly workflowCatalog: WorkflowCatalog
   private readonly embeddings: Embeddings
   private readonly idleMemory: IdleMemory
-  private readonly shared: ReturnType<typeof createOutside> & { root: Database['root']; vault: Vault }
+  private readonly shared: ReturnType<typeof createOutside>
   private readonly starter: RunStarter
   private readonly requests: DeviceRequests
   private readonly linkServer: LinkServer
@@ -99,6 +99,7 @@ export class ControlPlane {
   private readonly http: Server
   private readonly cloud: Cloud
   private address: AddressInfo | null = null
+  private routes: readonly ImplementedRoute[] = []
   /** Resolves when no connection is left. */
   private closed: Promise<void> = Promise.resolve()
 
@@ -121,7 +122,6 @@ export class ControlPlane {
     this.options = options
     const { config, database, world, log } = options
     const { root, dialect } = database
-    const replicaId = world.uuid()
     this.catalog = loadCatalog(config.modelsFile)
     this.costly =
       options.workers?.costly ?? new CostlyPool({ world, log, ...(options.costly && { limits: options.costly }) })
@@ -135,9 +135,10 @@ export class ControlPlane {
     this.watch = new Watch(options)
     const [silentMs, { outboxFailed: onFailed }] = [silentMsOf(config), this.watch]
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, silentMs, world, log, onFailed })
-    const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
+    const common = { root, world, log, bus: this.bus, links: this.links, replicaId: world.uuid() }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
-    this.shared = { root, vault: createVault(keySourceOf(options), world), ...createOutside({ config, world, log }) }
+    const ofServer = { publicUrl: () => this.url, routes: () => this.routes }
+    this.shared = createOutside({ ...common, ...ofServer, config, vault: createVault(keySourceOf(options), world) })
     this.wakeContext = {
       world,
       cloudEnabled: config.sandbox !== null,
@@ -202,7 +203,7 @@ export class ControlPlane {
       dispatcher: this.dispatcher,
       waker: this.waker,
       advancer: this.advancer,
-      github: this.github.sweeps,
+      others: [...this.github.sweeps, ...this.shared.webhooks.sweeps],
       wakeContext: this.wakeContext,
       blobs: this.blobs,
       filler: this.embeddings.filler,
@@ -239,6 +240,7 @@ export class ControlPlane {
       this.github,
       { start: () => this.listen() },
       { stop: () => this.embeddings.filler?.stop() },
+      this.shared.webhooks.sender,
       this.sweeper,
       this.cloud,
       // The routes of the catalog tell what it cannot read now.
@@ -311,7 +313,7 @@ export class ControlPlane {
       },
     })
     const fileUrls = new FileUrls(await randomServerKey(root, 'file_urls', world))
-    const implemented = implementResources({
+    this.routes = implementResources({
       ...this.shared,
       bus: this.bus,
       requests: this.requests,
@@ -330,12 +332,12 @@ export class ControlPlane {
       isSweeping: () => this.sweeper.isRunning,
       publicUrl: () => this.url,
     })
-    assertComplete(contract, implemented)
+    assertComplete(contract, this.routes)
     const isDraining = () => this.isLeaving || this.stopping.signal.aborted
     const isOnlyWorkspace = async (id: string) => (await listAllWorkspaces(root, 2)).every((each) => each.id === id)
     const [{ callers, isHttps, limiter, rooms }, { publicUrl, metricsToken }] = [kernel, config]
     const oidc = config.oidc === null ? null : createOidcClient(config.oidc)
-    const handle = createApp(implemented, kernel, [
+    const handle = createApp(this.routes, kernel, [
       operations({ root, metrics: this.watch, callers, metricsToken, isOnlyWorkspace, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
       mcpEndpoint({ kernel, contract, server: this.http, root, blobs: this.blobs }),

@@ -42,7 +42,8 @@ export function createSweeper(options: {
   config: ServerConfig
   dispatcher: Dispatcher
   waker: Waker
-  github: readonly Sweep[]
+  /** Those of GitHub and of webhooks. */
+  others: readonly Sweep[]
   wakeContext: WakeContext
   advancer: Advancer
   blobs: Blobs
@@ -99,7 +100,7 @@ export function createSweeper(options: {
       }),
       jobs.sweep(everyMs),
       oldSkipsSweep,
-      ...options.github,
+      ...options.others,
       ...options.cloud.sweeps,
       purgedFilesSweep({ blobs: options.blobs, everyMs }),
       lapsedConnectionsSweep({ everyMs }),

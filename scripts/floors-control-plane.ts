@@ -34,6 +34,7 @@ export const controlPlaneFloors: readonly Floor[] = [
     rooms: {
       trust: 'who asked for work, which devices take it, and how the words of others stand in prompts',
       'resources/members': 'people, their roles and login tokens',
+      'resources/webhooks': 'webhooks, the events that they wait for, deliveries and signatures',
       'resources/repos': 'repositories and whose they are',
       'resources/folders': 'folders of devices',
       'resources/agents': 'agents, their settings, revisions, history and spend',
@@ -144,12 +145,14 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/mcp-servers/handlers': 'MCP servers',
       'resources/sandboxes/handlers': 'sandboxes, for admins',
       'resources/plugins/handlers': 'plugins',
+      'resources/webhooks/handlers': 'webhooks and their deliveries',
     },
   },
   {
     floor: 'edges: requests from outside and from the clock, and the programs that assemble everything',
     rooms: {
       github: 'deliveries of GitHub and what they do, pull requests',
+      webhooks: 'what is sent to webhooks, and sending it',
       'sign-in': 'pages, sessions, the device flow, OIDC, login tokens',
       sweeps: 'what happens by time, and in batches after the request that asked for it',
       downloads: 'bytes of files for whoever has a signed URL',

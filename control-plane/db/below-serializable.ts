@@ -36,6 +36,11 @@ export const belowSerializable: readonly { what: string; tables: readonly string
     why: 'One row by its key; the claim is a compare-and-set. What follows from a delivery is repeatable and in order.',
   },
   {
+    what: 'events for webhooks that are claimed, deliveries that are claimed and noted, and whether they fail',
+    tables: ['webhook_events', 'webhook_deliveries', 'webhooks'],
+    why: 'One row by its key; a claim and its note are compare-and-set. Since when a webhook fails is shown, and days are judged by it.',
+  },
+  {
     what: 'sign-ins that are begun, attempts that are taken, guesses that are counted, sessions that are ended, last uses of tokens',
     tables: ['device_grants', 'oidc_attempts', 'code_guesses', 'login_tokens', 'dashboard_sessions'],
     why: 'One row by a secret that only its owner knows, or by the person who guesses, in one statement. That a token was used is shown and decides nothing.',
@@ -57,6 +62,8 @@ export const belowSerializable: readonly { what: string; tables: readonly string
       'automation_fires',
       'quota_windows',
       'provider_circuits',
+      'webhook_events',
+      'webhook_deliveries',
     ],
     why: 'Every reader passes them over by their time already.',
   },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { DeviceRef, RunId, WorkflowRunId, WorkspaceUuid } from '../../shared/lib/ids.ts'
+import type { DeviceRef, RunId, WebhookId, WorkflowRunId, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { deleteInBatches, dialectOfDb, oldestOpen, oldestOpenTransaction } from './dialect.ts'
 import type { Db } from './handle.ts'
 import { query, command, sending } from './statement.ts'
@@ -22,6 +22,7 @@ interface Keys {
   'link.challenge': DeviceRef
   'workflow.changed': WorkflowRunId
   'job.requested': string
+  'webhook.due': WebhookId
 }
 
 export const channel = 'svc_outbox'

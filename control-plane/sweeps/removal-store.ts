@@ -38,6 +38,9 @@ const of = (column: string, ...tables: readonly string[]): Dependent[] => tables
  */
 const groups: readonly Group[] = [
   { table: 'automations', key: 'id', dependents: of('automation_id', 'automation_fires') },
+  { table: 'webhook_events' },
+  { table: 'webhook_deliveries' },
+  { table: 'webhooks' },
   { table: 'wakes' },
   { table: 'workflow_runs', key: 'id', dependents: of('workflow_run_id', 'workflow_calls') },
   { table: 'workflow_programs' },

@@ -54,6 +54,13 @@ export const learningErrors = {
   learning_not_editable: entry(409, 'The learning is reviewed already. File another one.', 'file_again'),
 } as const
 
+export const webhookErrors = {
+  webhook_not_found: entry(404, 'There is no webhook with this id.', 'check_id'),
+  webhook_delivery_not_found: entry(404, 'The webhook has no delivery with this id, or it is too old.', 'check_id'),
+  webhook_url_refused: entry(400, 'Nothing is sent to this address.', 'fix_request'),
+  webhook_disabled: entry(409, 'The webhook is disabled, so nothing is sent. Make it active again.', 'make_active'),
+} as const
+
 export const skillErrors = {
   skill_not_found: entry(404, 'There is no such skill, or no such agent that you can see.', 'check_id'),
   ambiguous_skill_ref: entry(409, 'Several skills have this slug; `details.candidates` lists their ids.', 'use_id'),

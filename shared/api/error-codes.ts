@@ -6,6 +6,7 @@ import {
   mcpErrors,
   pluginErrors,
   skillErrors,
+  webhookErrors,
   wikiErrors,
   workflowErrors,
 } from './error-codes-of-things.ts'
@@ -251,6 +252,7 @@ export const errorCodes = {
   ...connectionErrors,
   ...mcpErrors,
   ...pluginErrors,
+  ...webhookErrors,
   ...holdErrors,
 } satisfies Record<string, ErrorEntry>
 

@@ -38,6 +38,7 @@ import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
 import { sandboxRoutes } from './sandboxes.ts'
 import { secretRoutes } from './secrets.ts'
+import { webhookRoutes } from './webhooks.ts'
 import { wikiIngestRoutes } from './wiki-ingest.ts'
 import { wikiRoutes } from './wiki.ts'
 import { workflowRoutes } from './workflows.ts'
@@ -89,6 +90,7 @@ export const groups = {
   mcpServers: mcpServerRoutes,
   plugins: pluginRoutes,
   sandboxes: sandboxRoutes,
+  webhooks: webhookRoutes,
   openapi: openapiRoutes,
 } as const
 

@@ -20,6 +20,7 @@ export const remediations: Readonly<Record<string, string>> = {
   drop_parameters: 'Leave out the parameters that do not go together.',
   file_again: 'Propose it again: what was decided cannot be changed.',
   fix_request: 'Put right what is named above, and try again.',
+  make_active: 'Make it active again: svc webhook update --status active.',
   make_channel: 'Make a channel instead: svc conversation create.',
   new_key: 'Use another idempotency key: this one belongs to another request.',
   raise_budget: 'Raise the budget of the agent: svc agent config set --monthly-budget-cents.',

@@ -44,6 +44,8 @@ export type SandboxId = Id<'sandbox'>
 export type SecretId = Id<'secret'>
 export type SkillId = Id<'skill'>
 export type TaskId = Id<'task'>
+export type WebhookDeliveryId = Id<'webhook delivery'>
+export type WebhookId = Id<'webhook'>
 export type WikiPageId = Id<'wiki page'>
 export type WorkflowId = Id<'workflow'>
 export type WorkflowRunId = Id<'workflow run'>
@@ -70,6 +72,8 @@ interface ByPrefix {
   skb_: BundleId
   tsk_: TaskId
   usr_: PersonRef
+  whd_: WebhookDeliveryId
+  whk_: WebhookId
   wik_: WikiPageId
   ws_: WorkspaceRef
 }

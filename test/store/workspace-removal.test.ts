@@ -30,6 +30,8 @@ import { listDueWithdrawals, removeWithdrawal } from '../../control-plane/resour
 import { seedConnection, seedConnectionClient, seedSignIn } from './connection-rows.ts'
 import { mcpServerRow } from './mcp-server-rows.ts'
 import { seedPlugin } from './plugin-rows.ts'
+import { recordEvent } from '../../control-plane/resources/webhooks/event-store.ts'
+import { seedDelivery, seedWebhook } from './webhook-rows.ts'
 import { sandboxRow } from './sandbox-rows.ts'
 import { seedShare, seedSkill } from './skill-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
@@ -148,6 +150,8 @@ async function furnished(db: Db) {
   await seedSignIn(db, await seedConnection(db, workspaceId))
   await insertMcpServer(db, mcpServerRow(workspaceId, { pluginId: plugin.id }))
   await seedConnectionClient(db, workspaceId)
+  await seedDelivery(db, await seedWebhook(db, workspaceId))
+  await recordEvent(db, { type: 'run.failed', workspaceId, subjectId: runId, world: realWorld })
   await insertSandbox(db, sandboxRow(workspaceId))
   const asked = { host: 'a.example', decision: 'allowed', requests: 1, bytesSent: 1, bytesReceived: 1 } as const
   await inTransaction(db, (tx) => addNetwork(tx, runId, [{ ...asked, firstAt: at, lastAt: at }]))

@@ -53,6 +53,7 @@ import { cloudAndBilling } from './054-cloud-and-billing.ts'
 import { secretsInSandboxes } from './055-secrets-in-sandboxes.ts'
 import { warmSandboxes } from './056-warm-sandboxes.ts'
 import { runSpans } from './057-run-spans.ts'
+import { webhooks } from './058-webhooks.ts'
 
 /** The migrations in the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -110,4 +111,5 @@ export const migrations: readonly Migration[] = [
   secretsInSandboxes,
   warmSandboxes,
   runSpans,
+  webhooks,
 ]

@@ -8,6 +8,7 @@ import type { Db } from '../../db/open.ts'
 import { actorOf, type Caller } from '../../http/callers.ts'
 import { causeOfCaller } from '../runs/cause.ts'
 import { findRun } from '../runs/store.ts'
+import { recordEvent } from '../webhooks/event-store.ts'
 import { recordActivity, watchTask } from './record.ts'
 import { insertChecklistItems } from './own/checklist-store.ts'
 import { countBlocking, insertDependencies } from './own/dependency-store.ts'
@@ -51,6 +52,7 @@ export async function createTask(
   await insertChecklist({ db, world }, task, body.checklist ?? [])
   const data = { key: task.key, title: task.title, assigneeAgentId: task.assigneeAgentRef }
   await recordActivity(db, { taskId: task.id, kind: 'task.created', actor: author, data, world })
+  await recordEvent(db, { type: 'task.created', workspaceId: task.workspaceId, subjectId: task.id, world })
   if (author.type !== 'system') await watchAsCreator({ db, caller, world }, task, parent)
   return task
 }

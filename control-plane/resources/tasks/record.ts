@@ -2,6 +2,7 @@ import type { ActorRef, ConversationId, TaskId } from '../../../shared/lib/ids.t
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import type { Person } from '../../trust/rules.ts'
+import { recordEvent } from '../webhooks/event-store.ts'
 import { insertActivity } from './activity-store.ts'
 import { wakeAtOf, type Actor } from './rules.ts'
 import { replaceTask, type TaskRow } from './store.ts'
@@ -38,6 +39,15 @@ export async function recordActivity(tx: Db, activity: Activity): Promise<void> 
 /** Records activities of many tasks at once. */
 export async function recordOfAll(tx: Db, activities: readonly Activity[]): Promise<void> {
   await insertActivity(tx, activities.map(entryOf))
+}
+
+/** Records for webhooks that the status of a task is another one. */
+export async function recordStatusChanged(
+  tx: Db,
+  { id, workspaceId, status: to }: TaskRow,
+  { from, world }: { from: TaskRow['status']; world: World },
+): Promise<void> {
+  await recordEvent(tx, { type: 'task.status_changed', workspaceId, subjectId: id, change: { from, to }, world })
 }
 
 const entryOf = ({ taskId, kind, actor, data, world }: Activity) => ({

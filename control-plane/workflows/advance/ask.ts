@@ -6,9 +6,9 @@ import type { World } from '../../../shared/lib/world.ts'
 import type { Tx } from '../../db/open.ts'
 import { postMessage } from '../../resources/conversations/steps/post.ts'
 import { ensureTaskConversation } from '../../resources/conversations/task-conversation.ts'
+import { recordAsked } from '../../resources/questions/steps/asked.ts'
 import { insertQuestion, setQuestionMessage, type NewQuestion } from '../../resources/questions/store.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
-import { recordHold } from '../../resources/tasks/hold-activity.ts'
 import { findTaskById } from '../../resources/tasks/store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 
@@ -46,13 +46,8 @@ export async function askPerson(
     workflowCall: call,
   }
   await insertQuestion(tx, question)
-  await recordHold(tx, {
-    taskId: run.taskId,
-    kind: 'question.asked',
-    actor: { type: 'system', id: null },
-    data: { questionId: question.id, workflowRunId: run.id, prompt: question.prompt },
-    world,
-  })
+  const by = { actor: { type: 'system', id: null }, data: { workflowRunId: run.id } } as const
+  await recordAsked(tx, question, { ...by, world })
   await show(tx, question, world)
   return question.id
 }

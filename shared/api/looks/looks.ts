@@ -6,6 +6,7 @@ import { skillLooks } from './skills.ts'
 import { talkLooks } from './talk.ts'
 import { taskLooks } from './tasks.ts'
 import { thingLooks } from './things.ts'
+import { webhookLooks } from './webhooks.ts'
 import { wikiLooks } from './wiki.ts'
 import { workLooks } from './work.ts'
 
@@ -22,5 +23,6 @@ export const looks: Looks = {
   ...thingLooks,
   ...placeLooks,
   ...skillLooks,
+  ...webhookLooks,
   ...wikiLooks,
 }

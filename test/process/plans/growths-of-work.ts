@@ -144,6 +144,16 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
         created_at,
       },
     },
+    webhook_deliveries: {
+      count: 5_000,
+      set: {
+        id: grown('whd_', 'n.i'),
+        workspace_id,
+        status: `case when n.i % 50 = 1 then 'failed' else 'succeeded' end`,
+        due_at: 'null',
+        created_at,
+      },
+    },
     github_deliveries: {
       count: 4_000,
       like: null,

@@ -36,6 +36,8 @@ export const smallTables: Readonly<Record<string, string>> = {
   repo_bindings: 'people name them',
   automations: 'people make them',
   workflows: 'people write them',
+  webhooks: 'people make them',
+  webhook_events: 'each waits for a second, until deliveries are made of it',
   sandbox_engines: 'engines of an installation',
   warm_sandboxes: 'as many as the operator names, and no more than an engine takes',
   builtin_skill_settings: 'people and agents change them for single agents',

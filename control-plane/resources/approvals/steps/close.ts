@@ -12,6 +12,7 @@ import { closePlatformChange, findPlatformChange, type ChangeResult } from '../.
 import { recordHold } from '../../tasks/hold-activity.ts'
 import { isFinished } from '../../tasks/rules.ts'
 import { findTaskById } from '../../tasks/store.ts'
+import { recordEvent } from '../../webhooks/event-store.ts'
 import { openHoldsOfTasks } from '../open-holds.ts'
 import { approvalWakeKey, holdsItsRun, isAsking } from '../rules.ts'
 import { resolveApproval, type ApprovalRow, type Resolution } from '../store.ts'
@@ -29,13 +30,15 @@ export async function closeByPlatform(
   return true
 }
 
-/** Records in the history of the approval's task how it was resolved. */
+/** Records for webhooks, and in the history of the approval's task, how it was resolved. */
 export async function recordResolved(
   tx: Db,
   approval: ApprovalRow,
   resolved: Pick<Resolution, 'outcome' | 'reason' | 'by'> & { appliedScope: Resolution['appliedScope']; world: World },
 ): Promise<void> {
   const { outcome, reason, appliedScope, by, world } = resolved
+  const { id: subjectId, workspaceId } = approval
+  await recordEvent(tx, { type: 'approval.resolved', workspaceId, subjectId, world })
   await recordHold(tx, {
     taskId: approval.taskId,
     kind: `approval.${({ approve: 'approved', reject: 'rejected', expired: 'expired' } as const)[outcome]}`,

@@ -12,6 +12,7 @@ import { findAgent, listManagers } from '../../agents/store.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import type { RunRow } from '../../runs/store.ts'
 import { recordHold } from '../../tasks/hold-activity.ts'
+import { recordEvent } from '../../webhooks/event-store.ts'
 import { askerOf } from '../rules.ts'
 import { insertApproval, type NewApproval } from '../store.ts'
 
@@ -61,9 +62,10 @@ export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World
     createdAt: world.now(),
     ...(await defaultAssignee(tx, raised)),
   })
-  const { taskId, trigger, runId } = raised
+  const { taskId, trigger, runId, workspaceId } = raised
   const asker = askerOf(raised)
-  if (stored === id)
+  if (stored === id) {
+    await recordEvent(tx, { type: 'approval.requested', workspaceId, subjectId: id, world })
     await recordHold(tx, {
       taskId,
       kind: 'approval.requested',
@@ -71,6 +73,7 @@ export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World
       data: { approvalId: id, runId, trigger, prompt },
       world,
     })
+  }
   return stored
 }
 

@@ -16,7 +16,7 @@ import type { RunRow } from '../../runs/store.ts'
 import { isSecretNameTaken } from '../../secrets/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
-import { recordHold } from '../../tasks/hold-activity.ts'
+import { recordAsked } from '../steps/asked.ts'
 import { closeBySystem } from '../steps/answer.ts'
 import { askRefusalOf } from '../rules.ts'
 import {
@@ -68,13 +68,8 @@ export async function ask(
     createdAt: now,
   }
   await insertQuestion(tx, asked)
-  await recordHold(tx, {
-    taskId: asked.taskId,
-    kind: 'question.asked',
-    actor: { type: 'agent', id: caller.agentRef },
-    data: { questionId: asked.id, runId: run.id, prompt: asked.prompt },
-    world,
-  })
+  const by = { actor: { type: 'agent', id: caller.agentRef }, data: { runId: run.id } } as const
+  await recordAsked(tx, asked, { ...by, world })
   await show(tx, asked, { caller, place: conversation ?? task, world })
   const stop = { exitReason: 'question_asked', world, leaseMs: deps.leaseMs } as const
   const isAsked = asked.waitUntil !== null ? canWait(run) : await stopToAsk(tx, run, stop)

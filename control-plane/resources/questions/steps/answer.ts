@@ -8,6 +8,7 @@ import { causeOf, speakersOf } from '../../runs/cause.ts'
 import { findRun } from '../../runs/store.ts'
 import { recordHold } from '../../tasks/hold-activity.ts'
 import { takeAnswer } from '../../workflows/answer.ts'
+import { recordEvent } from '../../webhooks/event-store.ts'
 import { answeredPrompt, questionWakeKey, systemAnswer } from '../rules.ts'
 import { findQuestionByMessage, resolveQuestion, type QuestionRow } from '../store.ts'
 
@@ -47,6 +48,8 @@ export async function closeAnswered(
   const { answer, person, world } = given
   const resolution = { answer, by: person.personRef, at: world.now() }
   if (!(await resolveQuestion(tx, question, resolution))) return false
+  const { id: subjectId, workspaceId } = question
+  await recordEvent(tx, { type: 'question.answered', workspaceId, subjectId, world })
   await recordHold(tx, {
     taskId: question.taskId,
     kind: 'question.answered',
@@ -89,6 +92,8 @@ export async function closeBySystem(
 ): Promise<void> {
   const answer = systemAnswer(question, reason)
   if (!(await resolveQuestion(tx, question, { answer, by: null, at: world.now() }))) return
+  const { id: subjectId, workspaceId } = question
+  await recordEvent(tx, { type: 'question.closed', workspaceId, subjectId, world })
   await recordHold(tx, {
     taskId: question.taskId,
     kind: 'question.closed',

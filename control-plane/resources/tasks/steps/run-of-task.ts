@@ -1,5 +1,5 @@
 import type { RunEffect } from '../../../run/effects.ts'
-import { recordActivity } from '../record.ts'
+import { recordActivity, recordStatusChanged } from '../record.ts'
 import { taskWithStatus } from '../rules.ts'
 import { replaceTask, findTaskById } from '../store.ts'
 
@@ -19,9 +19,10 @@ export async function moveStartedTask(...[tx, run, { world }]: Happening): Promi
   await recordActivity(tx, { ...of, kind: 'run.started', data: { runId: run.id, triggerSource } })
   const isOthers = task.assigneeAgentRef !== null && task.assigneeAgentRef !== run.agentRef
   if (task.status !== 'open' || task.archivedAt !== null || isOthers || onlookers.includes(triggerSource)) return
-  await replaceTask(tx, task, taskWithStatus(task, 'in_progress', world.now()))
+  const moved = await replaceTask(tx, task, taskWithStatus(task, 'in_progress', world.now()))
   const data = { from: task.status, to: 'in_progress', runId: run.id }
   await recordActivity(tx, { ...of, kind: 'task.status_changed', data })
+  await recordStatusChanged(tx, moved, { from: task.status, world })
 }
 
 export async function recordRunEnd(...[tx, run, { world, exitReason }]: Happening): Promise<void> {

@@ -7,7 +7,7 @@ import { cancelRun } from '../../../run/endings/cancel-run.ts'
 import { loadSpeaker } from '../../conversations/names.ts'
 import { causeOf } from '../../runs/cause.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
-import { recordActivity, setArchived } from '../record.ts'
+import { recordActivity, recordStatusChanged, setArchived } from '../record.ts'
 import { isFinished, nextTaskStatuses, transitionRefusal, taskWithStatus, type Actor } from '../rules.ts'
 import { replaceTask, findTaskById, lockClosing, type TaskRow } from '../store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers, type TaskRemark } from './wakes.ts'
@@ -40,6 +40,7 @@ export async function transitionTask(tx: Tx, move: Move): Promise<TaskRow> {
   const { reason, byRunId: runId = null } = move
   const data = { from: before.status, to, ...(reason !== null && { reason }), ...(runId !== null && { runId }) }
   await recordActivity(tx, { taskId: task.id, kind: 'task.status_changed', actor, data, world })
+  await recordStatusChanged(tx, moved, { from: before.status, world })
   if (isFinished(moved)) {
     await lockClosing(tx, moved.workspaceId)
     await wakeForFanIn(tx, { task: moved, actor, world })
