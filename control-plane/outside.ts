@@ -6,17 +6,17 @@ import type { ServerConfig } from './config.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
 import { RepoSources } from './repo-source/repo-sources.ts'
 import { Renewals } from './resources/connections/renewal.ts'
-import type { Vault } from './vault/vault.ts'
+import { createVault, type KeySource, type Vault } from './vault/vault.ts'
 import { createWebhooks, type Webhooks } from './webhooks/connection.ts'
 import type { WebhookSenderOptions } from './webhooks/sender.ts'
 
-interface OutsideOptions extends Omit<WebhookSenderOptions, 'answers' | 'outbound'> {
+interface OutsideOptions extends Omit<WebhookSenderOptions, 'answers' | 'outbound' | 'vault'> {
   config: ServerConfig
-  vault: Vault
+  keySource: KeySource
 }
 
-/** Creates what asks at addresses that people and agents name, by the configuration. */
-export function createOutside({ config, ...options }: OutsideOptions): {
+/** Creates what asks at addresses that people and agents name, by the configuration, and the vault of what it shows there. */
+export function createOutside({ config, keySource, ...options }: OutsideOptions): {
   root: Knex
   vault: Vault
   outbound: Outbound
@@ -25,11 +25,12 @@ export function createOutside({ config, ...options }: OutsideOptions): {
   renewals: Renewals
   webhooks: Webhooks
 } {
-  const { root, vault, world, log } = options
+  const { root, world, log } = options
+  const vault = createVault(keySource, world)
   const outbound = createOutbound({ allowHosts: config.allowHosts, world })
   const repoSources = new RepoSources({ folder: join(config.dataDir, dataFiles.fetches), outbound, world, log })
   void repoSources.clear()
-  const webhooks = createWebhooks({ ...options, outbound, everyMs: Math.min(1_000, config.sweepMs) })
+  const webhooks = createWebhooks({ ...options, vault, outbound, everyMs: Math.min(1_000, config.sweepMs) })
   const services = loadServices(config.servicesFile)
   return { root, vault, outbound, repoSources, services, renewals: new Renewals(), webhooks }
 }

@@ -43,7 +43,6 @@ import { registerAllRunEffects } from './register-run-effects.ts'
 import { createEmbeddings, type Embeddings } from './search/embeddings/embeddings.ts'
 import { checkKey } from './resources/secrets/add.ts'
 import { keySourceOf } from './vault/key-source.ts'
-import { createVault } from './vault/vault.ts'
 import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
 import { createSweeper } from './sweeps.ts'
@@ -138,7 +137,7 @@ export class ControlPlane {
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId: world.uuid() }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
     const ofServer = { publicUrl: () => this.url, routes: () => this.routes }
-    this.shared = createOutside({ ...common, ...ofServer, config, vault: createVault(keySourceOf(options), world) })
+    this.shared = createOutside({ ...common, ...ofServer, config, keySource: keySourceOf(options) })
     this.wakeContext = {
       world,
       cloudEnabled: config.sandbox !== null,
