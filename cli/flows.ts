@@ -24,6 +24,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'run output': async () => (await import('./flows/run/output.ts')).runOutput,
   'run change-set': async () => (await import('./flows/run/change-set.ts')).runChangeSet,
   'run diff': async () => (await import('./flows/run/diff.ts')).runDiff,
+  'workflow runs watch': async () => (await import('./flows/workflow-watch.ts')).workflowWatch,
   'workflow start': async () => (await import('./flows/workflow-start.ts')).workflowStart,
   'automation hook': async () => (await import('./flows/automation-hook.ts')).automationHook,
   'file list': async () => (await import('./flows/file/several.ts')).fileList,

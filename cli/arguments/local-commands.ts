@@ -199,6 +199,14 @@ const ownCommands = [
     ],
   }),
   local({
+    name: 'workflow runs watch',
+    summary: 'Follow a run of a workflow to its end, step by step',
+    description:
+      'Shows each step as it begins and ends, what is asked of people, and what the program logs; the exit status says how it ended. Ctrl-C ends svc alone.',
+    example: 'svc workflow runs watch flr_9mZ2pL5yRd7Vf0Jg',
+    positionals: [{ name: 'workflow-run', target: 'params.workflowRunId', description: 'Id of the run.' }],
+  }),
+  local({
     name: 'status',
     summary: 'Show what waits for you, what failed lately, what works, and what waits to start and why',
     description: 'Of each kind at most 20 are shown; `svc approval list`, `svc run list` and so on show all.',

@@ -1,8 +1,10 @@
 import type { Flow } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
-import { sendAndPrint } from '../http/route-call.ts'
+import { callOf, sendAndPrint } from '../http/route-call.ts'
+import { textAt } from '../replies/fields.ts'
+import { readWait } from './wait-flag.ts'
 
-/** `workflow start`: each --input is a key and a text, which the server reads as the workflow declares it. */
+/** `workflow start`: each --input is a key and a text, which the server reads as the workflow declares it. With --wait it is watched to its end. */
 export const workflowStart: Flow = async (context) => {
   const given = context.values.local['input']
   const pairs = (Array.isArray(given) ? given : [given]).filter((pair) => typeof pair === 'string')
@@ -12,5 +14,11 @@ export const workflowStart: Flow = async (context) => {
     if (at < 1) throw usageError(`--input takes key=value, not ${pair}.`)
     input[pair.slice(0, at)] = pair.slice(at + 1)
   }
-  return sendAndPrint(context, { body: pairs.length === 0 ? {} : { input } })
+  const body = pairs.length === 0 ? {} : { input }
+  const waitMs = readWait(context.values)
+  if (waitMs === null) return sendAndPrint(context, { body })
+  const client = await context.connect()
+  const { body: started } = await client.call(callOf(context, { body }))
+  const { watchWorkflow } = await import('./workflow-watch.ts')
+  return watchWorkflow(context, { client, id: textAt(started, 'id') ?? '', waitMs })
 }

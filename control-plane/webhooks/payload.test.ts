@@ -33,7 +33,7 @@ test('does not cut a character in half', () => {
 })
 
 test.each([
-  ['run', { agent: { handle: 'builder' }, task: { title: 'A & B' }, errorCode: 'timeout' }, 'run.failed'],
+  ['run', { agent: { handle: '@builder' }, task: { title: 'A & B' }, errorCode: 'timeout' }, 'run.failed'],
   ['approval', { prompt: 'Deploy?', result: { outcome: 'approve' } }, 'approval.resolved'],
   ['question', { prompt: 'Which\none?' }, 'question.closed'],
   ['task', { title: '<!here>', key: 'MAI-1' }, 'task.created'],

@@ -49,7 +49,7 @@ const field = (value: unknown, name: string): unknown =>
 
 const of = (agent: unknown): string => {
   const handle = field(agent, 'handle')
-  return typeof handle === 'string' ? ` of @${text(handle)}` : ''
+  return typeof handle === 'string' ? ` of ${text(handle)}` : ''
 }
 const about = (task: unknown): string => {
   const title = field(task, 'title')

@@ -46,6 +46,13 @@ export const workflowRoutes = {
       positionals: [{ name: 'name', target: 'body.workflow' }],
       flags: {
         input: { target: null, repeatable: true, description: 'An input, as key=value.' },
+        wait: {
+          target: null,
+          kind: 'number',
+          bare: 300_000,
+          description:
+            'Watch it to its end, this many milliseconds at most (300,000 without a number; up to 86,400,000).',
+        },
         mode: { target: 'body.toolPermissionMode' },
         task: { target: 'body.taskId' },
       },

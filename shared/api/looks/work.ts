@@ -145,7 +145,7 @@ const workflowRun: Look = {
   ],
   next: [
     { say: 'svc question answer {parkedQuestion.id} "..."', when: { at: 'parkedQuestion', is: [true] } },
-    { say: 'svc workflow runs get {id}', when: { at: 'status', is: ['running', 'stalled'] } },
+    { say: 'svc workflow runs watch {id}', when: { at: 'status', is: ['running', 'stalled'] } },
   ],
 }
 
