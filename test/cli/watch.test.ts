@@ -135,8 +135,23 @@ test('a server that is away for a while is one line, however often it is asked',
   ])
 })
 
+test('while what holds the run cannot be asked, the run is followed all the same', async () => {
+  const cut: Answer = (response) => void response.destroy()
+  const waits = stream([], 'end')
+  const streams = [waits, waits, waits, stream([words(1, 'Begun.'), ended(2)], 'open')]
+  let reads = 0
+  const env = await home.inRun((request, before) => {
+    if (request.path === path) return ++reads > 4 ? run('succeeded') : run('queued')
+    return serving(streams, run('queued'), { [`${path}/why`]: cut })(request, before)
+  })
+  const end = await home.svc(['run', 'watch', 'current', ...table], { env })
+  expect(end.stdout).toContain('Begun.')
+  expect([end.status, end.stderr]).toEqual([0, ''])
+})
+
 test('in a pipe each event is a line of JSON, and the exit status says how the run ended', async () => {
-  const env = await home.inRun(serving([stream([words(1, 'Hm.'), ended(2)], 'open')], run('failed')))
+  const streams = [stream([words(1, 'Hm.')], 'cut'), refusal(503, 'database_unavailable'), stream([ended(2)], 'open')]
+  const env = await home.inRun(serving(streams, run('failed')))
   const end = await home.svc(['run', 'watch', 'current'], { env })
   expect(
     end.stdout

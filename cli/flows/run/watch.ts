@@ -1,6 +1,6 @@
 import type { Client } from '../../calls/client.ts'
 import type { CommandContext, Flow } from '../../context/context.ts'
-import { ApiFailure } from '../../errors/cli-error.ts'
+import { ApiFailure, CliError } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
 import { followRun, isEnded } from '../../http/follow.ts'
 import { fillPath, withRun } from '../../http/route-call.ts'
@@ -55,7 +55,8 @@ export async function watchRun(context: CommandContext, watched: Watched): Promi
   process.once('SIGINT', onInterrupt)
   let isAway = false
   const onTrouble = () => {
-    if (!isAway) live.note('… the server does not answer; svc waits for it', 'waits')
+    if (!isAway && isShown) live.note('… the server does not answer; svc waits for it', 'waits')
+    else if (!isAway) out.message('svc: the server does not answer; svc waits for it.')
     isAway = true
   }
   try {
@@ -108,7 +109,7 @@ async function tellWhy({ context, client, path, live, signal }: Place & { signal
   await pause(whyFirstMs)
   while (!signal.aborted) {
     const why = await optional(client, `${path}/why`)
-    if (signal.aborted || why === null) return
+    if (signal.aborted) return
     const because = textAt(why, 'because')
     const command = textAt(why, 'command')
     if (textAt(why, 'state') === 'waits' && because !== null && because !== told) {
@@ -138,12 +139,12 @@ async function tellEnd({ client, path, live, run }: Place & { run: unknown }): P
   else if (listAt(changes, 'files').length > 0) live.note(`  svc run diff ${id}`)
 }
 
-/** Resolves with null where the server knows it not, or not now: it is beside what was asked for. */
+/** Resolves with null where the server knows it not, or does not answer now: it is beside what was asked for. */
 async function optional(client: Client, path: string): Promise<unknown> {
   try {
     return (await client.call({ method: 'GET', path })).body
   } catch (error) {
-    if (error instanceof ApiFailure) return null
+    if (error instanceof ApiFailure || error instanceof CliError) return null
     throw error
   }
 }
