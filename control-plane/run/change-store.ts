@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { GateReason } from '../../shared/api/agent-runs.ts'
 import type { AgentRef, DeviceRef, RunId } from '../../shared/lib/ids.ts'
 import { int } from '../db/columns.ts'
+import { dialectOfDb } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 import { returning, Texts, type Value } from '../db/statement.ts'
 import { insertBoth } from '../db/table.ts'
@@ -81,10 +82,23 @@ export async function changeRun(db: Db, id: RunId, event: SingleEvent): Promise<
   if (isEmpty(event)) return false
   const { sql, values } = updateFor(event, 'id = ?', [id])
   if (phaseAfter(event) === null) return (await texts.change(db, sql, values)) === 1
-  const [row] = await texts.changed(db, `${sql} returning ${phaseColumns}`, values)
+  const row = await changedRow(db, { id, sql, values })
   if (row === undefined) return false
   tellChange(db, event, phaseRow.parse(row))
   return true
+}
+
+/**
+ * The row as the statement left it; undefined: it changed nothing. SQLite keeps what `returning` gives in a file of its own, which a server
+ * that may open no further one does not get; nobody else writes to it between two statements of a transaction.
+ */
+async function changedRow(
+  db: Db,
+  { id, sql, values }: { id: RunId; sql: string; values: readonly Value[] },
+): Promise<unknown> {
+  if (dialectOfDb(db) === 'postgres') return (await texts.changed(db, `${sql} returning ${phaseColumns}`, values))[0]
+  if ((await texts.change(db, sql, values)) !== 1) return undefined
+  return texts.first(db, `select ${phaseColumns} from runs where id = ?`, [id])
 }
 
 /** The event has nothing to write. */

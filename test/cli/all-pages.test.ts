@@ -5,6 +5,7 @@ import { isLong } from '../kit/forms.ts'
 import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
 import { sandboxRow } from '../store/sandbox-rows.ts'
 import { newPlugin } from '../api/facts/kit/plugins.ts'
+import { waitFor } from '../kit/programs.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
 // `svc api PATH --paginate` on every list of the contract that has pages, against a real server.
@@ -103,7 +104,16 @@ async function fill(): Promise<Record<string, string>> {
   const run = await device.take()
   for (const n of five) await run.events({ kind: 'text', data: { text: `${n}` } })
   await run.end()
+  const webhook = await post('/webhooks', { url: 'https://hooks.example.com/svc', events: ['*'] })
+  for (const _ of five) await post(`/webhooks/${webhook.id}/ping`, {})
+  // Each is tried once, in vain, and again in a while: until then they stay as they are.
+  const tried = async () => {
+    const { data } = await server.ok(`/webhooks/${webhook.id}/deliveries`)
+    return data.every(({ attempts }: { attempts: number }) => attempts > 0)
+  }
+  await waitFor(tried, 'all deliveries are tried')
   return {
+    webhookId: webhook.id,
     agentId,
     automationId,
     runId: stage.live.runId,

@@ -20,7 +20,9 @@ function put(path: string, text: string | Uint8Array): void {
   writeFileSync(at(path), text)
 }
 const skill = (name: string, body = 'Do it.') => `---\nname: ${name}\ndescription: Knows ${name}.\n---\n${body}\n`
-const read = (folders: string[], world: World = realWorld) =>
+/** The time for reading is never over, however slow the machine is. */
+const patient: World = { ...realWorld, after: () => () => undefined }
+const read = (folders: string[], world = patient) =>
   readSkills(folders, { cwd: at('work'), homeDir: at('home'), ownFolders: [at('own')] }, world)
 const whys = async (...folders: string[]) => (await read(folders)).leftOut.map(({ path, why }) => `${path}: ${why}`)
 
