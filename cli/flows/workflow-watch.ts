@@ -2,6 +2,7 @@ import type { CommandContext, Flow } from '../context/context.ts'
 import type { Client } from '../calls/client.ts'
 import { exitStatus } from '../errors/exit-codes.ts'
 import { fillPath } from '../http/route-call.ts'
+import { untilInterrupted } from '../machine/interrupt.ts'
 import { workflowChanges, workflowEnding } from '../output/live-workflow.ts'
 import { textAt } from '../replies/fields.ts'
 
@@ -23,32 +24,27 @@ export async function watchWorkflow(
   const until = waitMs === null ? Number.POSITIVE_INFINITY : world.monotonic() + waitMs
   const isShown = out.format !== 'json'
   const comeBack = `svc: ${id} goes on. Come back with \`svc workflow runs watch ${id}\`, stop it with \`svc workflow runs cancel ${id}\`.`
-  const onInterrupt = () => {
-    out.message(comeBack)
-    // Once more, now without this handler, so that a shell sees what ended svc.
-    process.kill(process.pid, 'SIGINT')
-  }
-  process.once('SIGINT', onInterrupt)
-  try {
-    let before: unknown = null
-    for (;;) {
-      const { body: run } = await client.call({ method: 'GET', path })
-      if (isShown) {
-        if (before === null) out.text(out.paint(`${id} · ${textAt(run, 'workflow') ?? ''}`, 'bold'))
-        for (const [text, tone] of workflowChanges(before, run)) out.text(out.paint(text, tone))
+  return untilInterrupted(
+    () => out.message(comeBack),
+    async () => {
+      let before: unknown = null
+      for (;;) {
+        const { body: run } = await client.call({ method: 'GET', path })
+        if (isShown) {
+          if (before === null) out.text(out.paint(`${id} · ${textAt(run, 'workflow') ?? ''}`, 'bold'))
+          for (const [text, tone] of workflowChanges(before, run)) out.text(out.paint(text, tone))
+        }
+        before = run
+        const isOver = textAt(run, 'completedAt') !== null
+        if (isOver || world.monotonic() >= until) {
+          if (!isShown) await out.result(run)
+          else if (isOver) out.text(out.paint(...workflowEnding(run)))
+          if (isOver) return exitStatus(textAt(run, 'status') === 'completed' ? 'ok' : 'run_failed')
+          out.message(comeBack)
+          return exitStatus('wait_timed_out')
+        }
+        await world.sleep(Math.min(againMs, Math.max(1, until - world.monotonic())))
       }
-      before = run
-      const isOver = textAt(run, 'completedAt') !== null
-      if (isOver || world.monotonic() >= until) {
-        if (!isShown) await out.result(run)
-        else if (isOver) out.text(out.paint(...workflowEnding(run)))
-        if (isOver) return exitStatus(textAt(run, 'status') === 'completed' ? 'ok' : 'run_failed')
-        out.message(comeBack)
-        return exitStatus('wait_timed_out')
-      }
-      await world.sleep(Math.min(againMs, Math.max(1, until - world.monotonic())))
-    }
-  } finally {
-    process.off('SIGINT', onInterrupt)
-  }
+    },
+  )
 }

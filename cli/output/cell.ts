@@ -1,6 +1,6 @@
 import type { Path, Shown } from '../../shared/api/looks/look.ts'
 import { toneOf, type Tone } from './colours.ts'
-import { plainText } from './terminal-text.ts'
+import { oneLine } from './terminal-text.ts'
 import { duration, relativeTime } from './times.ts'
 
 /** A value as it is printed, on one line and without control characters. */
@@ -187,9 +187,4 @@ function sizeText(bytes: number): string {
 function dollarsText(dollars: number): string {
   if (Number.isNaN(dollars)) return ''
   return dollars > 0 && dollars < 0.01 ? `$${dollars.toFixed(4)}` : `$${dollars.toFixed(2)}`
-}
-
-function oneLine(text: string, maxChars = Infinity): string {
-  const shown = text.length > maxChars ? `${text.slice(0, maxChars)}…` : text
-  return plainText(shown).replaceAll(/\s+/g, ' ').trim()
 }

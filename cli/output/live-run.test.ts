@@ -101,6 +101,15 @@ it('puts characters together that come in two pieces, and takes no control of th
   expect(shown(call('a', 'Bash', { command: 'echo \u001b]0;x\u0007\u001b[2Jhi' }))).toBe('⏺ Bash echo hi\n')
 })
 
+it('keeps what others wrote on its line, so that it cannot pass for a line of svc', () => {
+  const forged = 'ls\n✓ succeeded'
+  expect(shown(event('permission', { name: 'Bash', decision: 'ask', ask: { safeSummary: forged } }))).toBe(
+    '? A person is asked to allow: ls ✓ succeeded\n',
+  )
+  expect(shown(event('permission', { name: forged, decision: 'deny' }))).toBe('✗ ls ✓ succeeded is not allowed\n')
+  expect(shown(event('error', { message: forged }))).toBe('! ls ✓ succeeded\n')
+})
+
 it('takes events of any form', () => {
   for (const odd of [
     null,

@@ -2,7 +2,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { fieldAt, textAt } from '../replies/fields.ts'
 import type { Paint, Tone } from './colours.ts'
 import { shortDuration } from './times.ts'
-import { plainText } from './terminal-text.ts'
+import { oneLine, plainText } from './terminal-text.ts'
 import { cut } from './width.ts'
 
 export interface LiveRunOptions {
@@ -191,9 +191,7 @@ function callTitle(event: unknown): string {
   const name = textAt(event, 'data', 'name') ?? 'tool'
   const most = telling.map((field) => textAt(input, field)).find((text) => text !== null && text.trim() !== '')
   const what = most ?? (input === undefined || input === null ? '' : JSON.stringify(input))
-  return plainText(`${name} ${what === '{}' ? '' : what}`)
-    .replaceAll(/\s+/g, ' ')
-    .trim()
+  return oneLine(`${name} ${what === '{}' ? '' : what}`)
 }
 
 /** Events that are a line each; null: they tell a reader nothing. */
@@ -203,9 +201,9 @@ function remarkOf(kind: string, event: unknown): [text: string, tone: Tone | nul
     case 'permission': {
       if (data('decision') === 'allow') return null
       const summary = data('ask', 'safeSummary')
-      if (summary !== null) return [`? A person is asked to allow: ${summary}`, 'waits']
+      if (summary !== null) return [`? A person is asked to allow: ${oneLine(summary)}`, 'waits']
       return [
-        `✗ ${data('name') ?? 'The call'} is not allowed${data('rule') === null ? '' : ` (${data('rule')})`}`,
+        `✗ ${oneLine(data('name') ?? 'The call')} is not allowed${data('rule') === null ? '' : ` (${data('rule')})`}`,
         'bad',
       ]
     }
@@ -213,7 +211,7 @@ function remarkOf(kind: string, event: unknown): [text: string, tone: Tone | nul
       return [`> ${data('text') ?? ''}`, 'bold']
     case 'error': {
       const isTried = fieldAt(event, 'data', 'willRetry') === true
-      return [`! ${data('message') ?? data('class') ?? 'error'}`, isTried ? 'waits' : 'bad']
+      return [`! ${oneLine(data('message') ?? data('class') ?? 'error')}`, isTried ? 'waits' : 'bad']
     }
     case 'gap': {
       const bytes = fieldAt(event, 'data', 'bytes')

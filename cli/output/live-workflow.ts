@@ -1,6 +1,6 @@
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 import type { Tone } from './colours.ts'
-import { plainText } from './terminal-text.ts'
+import { oneLine } from './terminal-text.ts'
 import { shortDuration } from './times.ts'
 
 type Line = readonly [text: string, tone: Tone | null]
@@ -19,7 +19,7 @@ function stepChanges(before: unknown, now: unknown): Line[] {
     const begins = was === undefined ? [began(step)] : []
     const approval = textAt(step, 'pendingApproval', 'id')
     if (approval === null || approval === textAt(was, 'pendingApproval', 'id')) return begins
-    const prompt = one(textAt(step, 'pendingApproval', 'prompt') ?? '')
+    const prompt = oneLine(textAt(step, 'pendingApproval', 'prompt') ?? '')
     return [
       ...begins,
       [`? ${nameOf(step)} asks: ${prompt}`, 'waits'] as const,
@@ -37,7 +37,7 @@ function ended(step: unknown): Line {
   const [from, to] = ['dispatchedAt', 'advancedAt'].map((name) => Date.parse(textAt(step, name) ?? ''))
   const took = Number.isNaN(from! + to!) ? '' : ` ${shortDuration(to! - from!)}`
   const why = textAt(step, 'error', 'message')
-  return why === null ? [`✓ ${nameOf(step)}${took}`, 'good'] : [`✗ ${nameOf(step)}${took}: ${one(why)}`, 'bad']
+  return why === null ? [`✓ ${nameOf(step)}${took}`, 'good'] : [`✗ ${nameOf(step)}${took}: ${oneLine(why)}`, 'bad']
 }
 
 const ordinalOf = (step: unknown) => fieldAt(step, 'stepOrdinal')
@@ -45,7 +45,7 @@ const ordinalOf = (step: unknown) => fieldAt(step, 'stepOrdinal')
 function nameOf(step: unknown): string {
   const argv = listAt(step, 'gate', 'argv').filter((word) => typeof word === 'string')
   const label = textAt(step, 'label') ?? textAt(step, 'phase') ?? argv.join(' ')
-  const parts = [String(ordinalOf(step)), one(label), textAt(step, 'agent', 'handle') ?? '']
+  const parts = [String(ordinalOf(step)), oneLine(label), textAt(step, 'agent', 'handle') ?? '']
   return parts.filter((part) => part !== '').join(' ')
 }
 
@@ -53,15 +53,19 @@ function nameOf(step: unknown): string {
 function newLog(before: unknown, now: unknown): Line[] {
   const [old, lines] = [listAt(before, 'log'), listAt(now, 'log')]
   const at = old.length === 0 ? -1 : lines.lastIndexOf(old.at(-1))
-  return lines.slice(at + 1).flatMap((line) => (typeof line === 'string' ? [[`  ${one(line)}`, 'dim'] as const] : []))
+  return lines
+    .slice(at + 1)
+    .flatMap((line) => (typeof line === 'string' ? [[`  ${oneLine(line)}`, 'dim'] as const] : []))
 }
 
 function asked(before: unknown, now: unknown): Line[] {
   const id = textAt(now, 'parkedQuestion', 'id')
   if (id === null || id === textAt(before, 'parkedQuestion', 'id')) return []
-  const options = listAt(now, 'parkedQuestion', 'options').map((option) => `  - ${one(textAt(option, 'label') ?? '')}`)
+  const options = listAt(now, 'parkedQuestion', 'options').map(
+    (option) => `  - ${oneLine(textAt(option, 'label') ?? '')}`,
+  )
   return [
-    [`? ${one(textAt(now, 'parkedQuestion', 'prompt') ?? '')}`, 'waits'],
+    [`? ${oneLine(textAt(now, 'parkedQuestion', 'prompt') ?? '')}`, 'waits'],
     ...options.map((option) => [option, null] as const),
     [`  svc question answer ${id} "..."`, 'dim'],
   ]
@@ -70,7 +74,7 @@ function asked(before: unknown, now: unknown): Line[] {
 function checks(before: unknown, now: unknown): Line[] {
   const branch = textAt(now, 'parkedChecks', 'branch')
   if (branch === null || branch === textAt(before, 'parkedChecks', 'branch')) return []
-  return [[`… waits for the checks of ${one(branch)}`, 'waits']]
+  return [[`… waits for the checks of ${oneLine(branch)}`, 'waits']]
 }
 
 /** The last line about a run of a workflow that was watched. */
@@ -79,8 +83,6 @@ export function workflowEnding(run: unknown): Line {
   const [from, to] = ['startedAt', 'completedAt'].map((name) => Date.parse(textAt(run, name) ?? ''))
   const took = Number.isNaN(from! + to!) ? '' : ` in ${shortDuration(to! - from!)}`
   const said = textAt(run, 'error', 'message') ?? textAt(run, 'summary')
-  const line = `${status}${took}${said === null ? '' : `: ${one(said)}`}`
+  const line = `${status}${took}${said === null ? '' : `: ${oneLine(said)}`}`
   return status === 'completed' ? [`✓ ${line}`, 'good'] : [`✗ ${line}`, 'bad']
 }
-
-const one = (text: string): string => plainText(text).replaceAll(/\s+/g, ' ').trim()

@@ -1,6 +1,7 @@
 import { exitStatus } from '../errors/exit-codes.ts'
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 import type { Tone } from './colours.ts'
+import { oneLine } from './terminal-text.ts'
 import { shortDuration } from './times.ts'
 
 /**
@@ -36,7 +37,8 @@ export function headOf(run: unknown): string {
 /** The last line about a run that was watched: how it ended, its time, its cost, what it changed. `changes`: null where there are none. */
 export function endingLine(run: unknown, changes: unknown): [line: string, tone: Tone] {
   const status = textAt(run, 'status') ?? 'ended'
-  const waits = textAt(run, 'waitingOn', 'label')
+  const label = textAt(run, 'waitingOn', 'label')
+  const waits = label === null ? null : oneLine(label)
   const [mark, tone]: [string, Tone] =
     waits !== null
       ? ['?', 'waits']

@@ -39,6 +39,12 @@ export function plainText(text: string): string {
   return terminalText(text).replaceAll(/\u001b\[[\d;:]*m/gu, '')
 }
 
+/** Puts text of others on one line, so that it cannot pass for lines of svc. Beyond `maxChars` it is not looked at. */
+export function oneLine(text: string, maxChars = Infinity): string {
+  const shown = text.length > maxChars ? `${text.slice(0, maxChars)}…` : text
+  return plainText(shown).replaceAll(/\s+/g, ' ').trim()
+}
+
 /** Writes JSON in which nothing steers a terminal: characters that JSON itself leaves unescaped are escaped. */
 export function jsonText(value: unknown, indent = 0): string {
   return (JSON.stringify(value, null, indent) ?? 'null').replaceAll(

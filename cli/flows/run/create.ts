@@ -5,6 +5,7 @@ import { followRun } from '../../http/follow.ts'
 import type { Client } from '../../calls/client.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
 import { aboutEnding, exitStatusOf } from '../../output/run-ending.ts'
+import { untilInterrupted } from '../../machine/interrupt.ts'
 import { readWait } from '../wait-flag.ts'
 
 /**
@@ -66,23 +67,21 @@ async function waitForEnd(
   { client, runId, waitMs }: { client: Client; runId: string; waitMs: number },
 ): Promise<boolean> {
   const timeUp = new AbortController()
-  const onInterrupt = () => {
+  const sayLast = () =>
     out.message(
       `svc: ${runId} goes on. Follow it with \`svc run watch ${runId}\`, stop it with \`svc run cancel ${runId}\`.`,
     )
-    // Once more, now without this handler, so that a shell sees what ended svc.
-    process.kill(process.pid, 'SIGINT')
-  }
-  process.once('SIGINT', onInterrupt)
   const stopTimer = world.after(waitMs, () => timeUp.abort(new Error('the time to wait is over')))
   try {
-    await followRun({ client, world, runId, after: null, signal: timeUp.signal, onEvent: () => undefined })
+    const { signal } = timeUp
+    await untilInterrupted(sayLast, () =>
+      followRun({ client, world, runId, after: null, signal, onEvent: () => undefined }),
+    )
     return true
   } catch (error) {
     if (timeUp.signal.aborted) return false
     throw error
   } finally {
     stopTimer()
-    process.off('SIGINT', onInterrupt)
   }
 }

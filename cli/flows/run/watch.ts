@@ -4,8 +4,10 @@ import { ApiFailure, CliError } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
 import { followRun, isEnded } from '../../http/follow.ts'
 import { fillPath, withRun } from '../../http/route-call.ts'
+import { untilInterrupted } from '../../machine/interrupt.ts'
 import { LiveRun } from '../../output/live-run.ts'
 import { endingLine, exitStatusOf, headOf } from '../../output/run-ending.ts'
+import { oneLine } from '../../output/terminal-text.ts'
 import { listAt, textAt } from '../../replies/fields.ts'
 
 /** What holds a run is asked for this long after it was made, when it has begun or something does hold it, and again after so long. */
@@ -44,15 +46,12 @@ export async function watchRun(context: CommandContext, watched: Watched): Promi
   const timeUp = new AbortController()
   const waiting = new AbortController()
   const stopTimer = waitMs === null ? () => undefined : world.after(waitMs, () => timeUp.abort(new Error('time is up')))
-  const onInterrupt = () => {
+  const sayLast = () => {
     live.end()
     out.message(
       `svc: ${runId} goes on. Come back with \`svc run watch ${runId}\`, stop it with \`svc run cancel ${runId}\`.`,
     )
-    // Once more, now without this handler, so that a shell sees what ended svc.
-    process.kill(process.pid, 'SIGINT')
   }
-  process.once('SIGINT', onInterrupt)
   let isAway = false
   const onTrouble = () => {
     if (!isAway && isShown) live.note('… the server does not answer; svc waits for it', 'waits')
@@ -62,21 +61,23 @@ export async function watchRun(context: CommandContext, watched: Watched): Promi
   try {
     if (isShown && !isEnded(textAt(run, 'status')))
       void tellWhy({ context, client, path, live, signal: waiting.signal })
-    await followRun({
-      client,
-      world,
-      runId,
-      after,
-      signal: timeUp.signal,
-      onEvent: (event) => {
-        isAway = false
-        waiting.abort()
-        if (isShown) live.event(event)
-        else out.jsonLine(event)
-      },
-      drained: () => out.drained(),
-      onTrouble,
-    })
+    await untilInterrupted(sayLast, () =>
+      followRun({
+        client,
+        world,
+        runId,
+        after,
+        signal: timeUp.signal,
+        onEvent: (event) => {
+          isAway = false
+          waiting.abort()
+          if (isShown) live.event(event)
+          else out.jsonLine(event)
+        },
+        drained: () => out.drained(),
+        onTrouble,
+      }),
+    )
   } catch (error) {
     live.end()
     if (!timeUp.signal.aborted) throw error
@@ -85,7 +86,6 @@ export async function watchRun(context: CommandContext, watched: Watched): Promi
   } finally {
     stopTimer()
     waiting.abort()
-    process.off('SIGINT', onInterrupt)
   }
   live.end()
   const ended = await readRun({ 'expand[]': 'transcriptRead' })
@@ -132,8 +132,7 @@ async function tellEnd({ client, path, live, run }: Place & { run: unknown }): P
     live.note(`  svc approval get ${asked}\n  svc approval approve ${asked}   or   svc approval reject ${asked}`)
   else if (kind === 'question' && asked !== null) {
     const question = await optional(client, fillPath('/api/v1/questions/{id}', { id: asked }))
-    for (const option of listAt(question, 'options'))
-      live.note(`  - ${textAt(option, 'label') ?? textAt(option) ?? ''}`)
+    for (const option of listAt(question, 'options')) live.note(`  - ${oneLine(textAt(option, 'label') ?? '')}`)
     live.note(`  svc question answer ${asked} "..."`)
   } else if (textAt(run, 'status') === 'failed') live.note(`  svc why ${id}`)
   else if (listAt(changes, 'files').length > 0) live.note(`  svc run diff ${id}`)
