@@ -184,7 +184,7 @@ function sizeText(bytes: number): string {
   return `${at === 0 || size >= 100 ? Math.round(size) : size.toFixed(1)} ${units[at]}`
 }
 
-function dollarsText(dollars: number): string {
+export function dollarsText(dollars: number): string {
   if (Number.isNaN(dollars)) return ''
   return dollars > 0 && dollars < 0.01 ? `$${dollars.toFixed(4)}` : `$${dollars.toFixed(2)}`
 }
