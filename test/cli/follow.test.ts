@@ -115,7 +115,7 @@ test('run create --wait says at once why the run waits, and Ctrl-C that the run 
       : run('queued', { gateDescription: 'No device is there.' })
   })
   const running = home.start(['run', 'create', '--agent', '@b', '--prompt', 'x', '--wait', '60000'], { env })
-  await expect.poll(() => home.api.received.some(({ path }) => path === eventsPath), { timeout: 10_000 }).toBe(true)
+  await expect.poll(() => home.api.received.some(({ path }) => path === eventsPath)).toBe(true)
   const killedBy = new Promise((resolve) => running.child.on('exit', (_, signal) => resolve(signal)))
   running.child.kill('SIGINT')
   const { stderr, stdout } = await running.finished

@@ -7,6 +7,12 @@ import { deleteRows, resetDatabase, schemaOf, SpareDatabases } from './spare-dat
 
 const shared = () => inject('databases')
 
+/**
+ * The limits of statements, unless a test is about limits. No statement here takes long by itself; a disk that stands still for seconds
+ * makes any of them late, and what hangs is ended by the limit of its test.
+ */
+export const patient = { readMs: 40_000, writeMs: 40_000 } as const
+
 /** A database in memory, or in this new file, from the image of the migrated schema. */
 export function openSqlite(file?: string): Database {
   const { memoryImage, trouble } = shared()
@@ -30,7 +36,7 @@ export async function openPostgres(limits: { readMs?: number; writeMs?: number }
   const spare = new SpareDatabases(shared().folder)
   const name = spare.take() ?? (await clone())
   const url = addressOf(name)
-  const database = openDatabase({ url, poolSize: 8, ...limits })
+  const database = openDatabase({ url, poolSize: 8, ...patient, ...limits })
   return {
     ...database,
     url,
@@ -47,7 +53,7 @@ export async function openPostgres(limits: { readMs?: number; writeMs?: number }
 /** Empties it; false when a test has changed more of it than rows, or so much that it cannot be asked. */
 async function isLikeTemplate(url: string): Promise<boolean> {
   const { template } = shared()
-  const database = openDatabase({ url, poolSize: 1 })
+  const database = openDatabase({ url, poolSize: 1, ...patient })
   try {
     await resetDatabase(database.root, template!.tables)
     return (await schemaOf(database.root)) === template!.schema
@@ -81,7 +87,7 @@ function adminUrl(): string {
 }
 
 async function asAdmin(statement: string): Promise<void> {
-  const admin = openDatabase({ url: adminUrl(), poolSize: 1 })
+  const admin = openDatabase({ url: adminUrl(), poolSize: 1, ...patient })
   try {
     await admin.root.raw(statement)
   } finally {
@@ -96,7 +102,7 @@ const postgresTest = test.extend<{ emptied: PostgresDatabase; cloned: PostgresDa
     // oxlint-disable-next-line no-empty-pattern
     async ({}, use) => {
       const url = addressOf(await clone())
-      const database = openDatabase({ url, poolSize: 8 })
+      const database = openDatabase({ url, poolSize: 8, ...patient })
       await use({ ...database, url })
       // Not removed: a worker's end may come after that of the whole cluster.
       await database.close()

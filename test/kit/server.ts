@@ -14,7 +14,7 @@ import { hasShortEnvelope, shortErrorEnvelope } from '../../shared/api/errors.ts
 import type { Role } from '../../shared/api/route.ts'
 import { withoutUndefined } from '../../shared/lib/without-undefined.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
-import { hasPostgres, openPostgres, openSqlite } from './database.ts'
+import { hasPostgres, openPostgres, openSqlite, patient } from './database.ts'
 import { Connections, type Announced, type Exchange, type Sent } from './exchange.ts'
 import { costlyLimits, sharedWorkers } from './shared-workers.ts'
 
@@ -126,6 +126,8 @@ export class TestServer {
       SVC_PORT: '0',
       SVC_DATA_DIR: inject('databases').folder,
       SVC_CHECK_REPLIES: '1',
+      SVC_READ_TIMEOUT_MS: String(patient.readMs),
+      SVC_WRITE_TIMEOUT_MS: String(patient.writeMs),
       ...options.settings,
     }
     const read = readConfig(settings, {})

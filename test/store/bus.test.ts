@@ -42,7 +42,7 @@ test.skipIf(!hasPostgres())('signals of one replica reach the other one, by one 
       // Some while others are on their way.
       if (at % 7 === 0) await new Promise((resolve) => setImmediate(resolve))
     }
-    await expect.poll(() => heard.size, { timeout: 5_000 }).toBe(keys.length)
+    await expect.poll(() => heard.size).toBe(keys.length)
     expect([...warnings, ...buses.flatMap((each) => each.warnings)]).toEqual([])
   } finally {
     await here.stop()
@@ -65,7 +65,7 @@ test.skipIf(!hasPostgres())('a bus that is stopped while it connects leaves no c
       )) as { rows: unknown[] }
       return rows.length
     }
-    await expect.poll(connections, { timeout: 5_000 }).toBe(0)
+    await expect.poll(connections).toBe(0)
     await bus.stop()
   } finally {
     await database.close()
@@ -103,19 +103,18 @@ test.skipIf(!hasPostgres())(
         all.push(...said)
       }
       await expect
-        .poll(() => [here, there].map(({ heard }) => heard.toSorted()), { timeout: 5_000 })
+        .poll(() => [here, there].map(({ heard }) => heard.toSorted()))
         .toEqual([all.toSorted(), all.toSorted()])
       // A transaction of knex's own tells nobody in this process of its commit.
       await here.root.transaction((tx) => publish(tx, row('foreign')))
       all.push('foreign {"n":7}')
-      for (const { heard } of [here, there])
-        await expect.poll(() => heard.at(-1), { timeout: 5_000 }).toBe('foreign {"n":7}')
+      for (const { heard } of [here, there]) await expect.poll(() => heard.at(-1)).toBe('foreign {"n":7}')
       // Whoever reads the outbox again, or is told late of what was read meanwhile, hears nothing twice.
       await publish(there.root, row('last'))
-      await expect.poll(() => here.heard.at(-1), { timeout: 5_000 }).toBe('last {"n":4}')
+      await expect.poll(() => here.heard.at(-1)).toBe('last {"n":4}')
       for (const written of told.slice()) for (const tell of writeStateOf(database.root).onPublished) tell(written)
       await publish(there.root, row('end'))
-      await expect.poll(() => here.heard.at(-1), { timeout: 5_000 }).toBe('end {"n":3}')
+      await expect.poll(() => here.heard.at(-1)).toBe('end {"n":3}')
       for (const { heard } of [here, there])
         expect(heard.toSorted()).toEqual([...all, 'last {"n":4}', 'end {"n":3}'].toSorted())
       expect([...here.warnings, ...there.warnings]).toEqual([])
@@ -161,13 +160,13 @@ test.skipIf(!hasPostgres())(
     try {
       await here.bus.start()
       await inTransaction(other.root, async (tx) => publish(tx, row('in a transaction')))
-      await expect.poll(() => heard, { timeout: 5_000 }).toEqual(['in a transaction'])
+      await expect.poll(() => heard).toEqual(['in a transaction'])
       await there.bus.start()
       await publish(other.root, row('before the stop'))
       await there.bus.stop()
-      await expect.poll(() => heard.at(-1), { timeout: 5_000 }).toBe('before the stop')
+      await expect.poll(() => heard.at(-1)).toBe('before the stop')
       await publish(other.root, row('after the stop'))
-      await expect.poll(() => heard.at(-1), { timeout: 5_000 }).toBe('after the stop')
+      await expect.poll(() => heard.at(-1)).toBe('after the stop')
       expect([...here.warnings, ...there.warnings]).toEqual([])
     } finally {
       await here.bus.stop()
@@ -218,7 +217,7 @@ async function readsPastFailures({ root, dialect }: Database, databaseUrl: strin
     await root.transaction(async (tx) => {
       for (const key of ['twice', 'always', 'good']) await publish(tx, { topic: 'run.queued', key, at: 1 })
     })
-    await expect.poll(() => logged.at(-1)?.message, { timeout: 5_000 }).toBe('an entry of the outbox is given up')
+    await expect.poll(() => logged.at(-1)?.message).toBe('an entry of the outbox is given up')
     expect(heard).toEqual(['good', 'twice'])
     expect(beside).toEqual(['twice', 'always', 'good'])
     expect(removed).toEqual(['twice'])

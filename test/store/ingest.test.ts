@@ -124,7 +124,7 @@ test.skipIf(!hasPostgres())('events of a run that ends while they are stored are
     const stored = await root.transaction(async (tx) => {
       await endRun(tx, { runId, fence: 1, exitReason: 'runner_lost', errorMessage: null, at })
       const pushed = ingestOf(database).push({ ...events, send: (message) => void sent.push(message) })
-      await expect.poll(waits, { timeout: 10_000, interval: 5 }).toBe(1)
+      await expect.poll(waits, { interval: 5 }).toBe(1)
       return { pushed }
     })
     await stored.pushed
@@ -232,7 +232,7 @@ test.skipIf(!hasPostgres())(
         await endRun(tx, { runId: ids[0], fence: 1, exitReason: 'runner_lost', errorMessage: null, at })
         const ingest = ingestOf(database)
         const stored = Promise.all([ingest.push(first.item), ingest.push(second.item)])
-        await expect.poll(waits, { timeout: 10_000, interval: 5 }).toBe(1)
+        await expect.poll(waits, { interval: 5 }).toBe(1)
         return { stored }
       })
       await pushed.stored

@@ -91,9 +91,9 @@ test.skipIf(!hasPostgres())('replicas hear of each other again', () =>
       proxy.halfOpen()
       bus.signal('run:run_1')
       // What was lost is not closed on its side.
-      await expect.poll(() => listeners(root), { timeout: 5_000 }).toBe(2)
+      await expect.poll(() => listeners(root)).toBe(2)
       await inTransaction(root, (tx) => publish(tx, { topic: 'run.cancel', key: 'run_1', payload: {}, at: 1 }))
-      await expect.poll(() => heard, { timeout: 5_000 }).toEqual(['run_1'])
+      await expect.poll(() => heard).toEqual(['run_1'])
     } finally {
       await bus.stop()
     }

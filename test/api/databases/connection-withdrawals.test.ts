@@ -119,7 +119,7 @@ describe.each(databases)('on %s', (database) => {
     provider.wire = 'away'
     site.provider.wire = 'away'
     await removeWorkspaceOf(owner)
-    await expect.poll(() => rowsOf('members'), { timeout: 30_000 }).toBe(0)
+    await expect.poll(() => rowsOf('members')).toBe(0)
     expect([await rowsOf('connections'), await rowsOf('connection_clients')]).toEqual([0, 1])
     await sweep()
     provider.wire = 'good'
@@ -128,7 +128,7 @@ describe.each(databases)('on %s', (database) => {
     await sweep()
     expect([await works(), await works(site.provider), await left()]).toEqual([false, false, []])
     await sweep()
-    await expect.poll(() => rowsOf('connection_clients'), { timeout: 30_000 }).toBe(0)
+    await expect.poll(() => rowsOf('connection_clients')).toBe(0)
     expect(await root('workspaces').where({ id: owner.workspaceId })).toEqual([])
   })
 

@@ -58,7 +58,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
     const assignee = { type: 'agent', id: agent.id }
     const task = await made(server, '/tasks', { title: `Task ${crypto.randomUUID()}`, assignee })
     const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data as { id: string }[]
-    await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+    await expect.poll(async () => (await runs()).length).toBe(1)
     return { agent, task, runId: (await runs())[0]!.id }
   }
 
@@ -111,7 +111,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
     await resolve(two!)
     expect(await wokenRuns(agent.id)).toHaveLength(1)
     await server.ok(`/runs/${first!.id}/cancel`, { body: {} })
-    await expect.poll(async () => (await wokenRuns(agent.id)).length, { timeout: 5_000 }).toBe(2)
+    await expect.poll(async () => (await wokenRuns(agent.id)).length).toBe(2)
     const next = (await wokenRuns(agent.id)).find((run) => run.id !== first!.id)
     expect(await allowCallsOf(next!.id)).toEqual([two])
   })
@@ -122,7 +122,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
     await Promise.all(ids.map(async (id) => post(`/approvals/${id}/approve`, {})))
     const allowed: string[] = []
     for (let n = 0; allowed.length < ids.length; n++) {
-      await expect.poll(async () => (await wokenRuns(agent.id)).length, { timeout: 5_000 }).toBeGreaterThan(n)
+      await expect.poll(async () => (await wokenRuns(agent.id)).length).toBeGreaterThan(n)
       const live = (await server.ok(`/runs?agent=${agent.id}&status=queued`)).data as { id: string }[]
       expect(live).toHaveLength(1)
       allowed.push(...(await allowCallsOf(live[0]!.id)))

@@ -57,8 +57,6 @@ test('a run that was being queued meanwhile ends, too', async () => {
     await tx('workspaces').update({ cloud_enabled: 0 })
     await publish(tx, { topic: 'run.queued', key: runPublicId, at: server.world.now() })
   })
-  await expect
-    .poll(async () => (await server.ok(`/runs/${runPublicId}`)).exitReason, { timeout: 5_000 })
-    .toBe('cloud_disabled')
+  await expect.poll(async () => (await server.ok(`/runs/${runPublicId}`)).exitReason).toBe('cloud_disabled')
   await root('workspaces').update({ cloud_enabled: 1 })
 })

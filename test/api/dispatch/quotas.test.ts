@@ -37,7 +37,7 @@ const withCapacity = async (maxConcurrentRuns: number) => {
 /** The run that follows this one, once it is there. */
 async function successorOf(runId: string): Promise<string> {
   const found = async () => (await runOf(runId)).successorRunId as string | null
-  await expect.poll(found, { timeout: 5_000 }).toEqual(expect.any(String))
+  await expect.poll(found).toEqual(expect.any(String))
   return (await found())!
 }
 /** True when all that was asked for is done and nobody was made to follow the run. */

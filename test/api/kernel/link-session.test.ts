@@ -128,7 +128,7 @@ test('nothing more is read while it is looked up who said hello', async () => {
   expect(await leftUnread()).toBeGreaterThan(floodBytes / 4)
   expect(frames).toBe(0)
   answer(true)
-  await vi.waitUntil(() => frames === sent, { timeout: 20_000, interval: 5 })
+  await expect.poll(() => frames, { interval: 5 }).toBe(sent)
   expect(session.isOpen).toBe(true)
 })
 
@@ -153,7 +153,7 @@ test('each heartbeat is handled with what it says, also where it says the same a
     claimState: { ...claimState, activeRuns },
   }))
   for (const { claimState } of expected) beat(claimState.activeRuns)
-  await vi.waitUntil(() => said.length === expected.length)
+  await expect.poll(() => said.length).toBe(expected.length)
   expect(said).toEqual(expected)
 })
 
@@ -173,7 +173,7 @@ test('a message waits for those before it, however it is handled', async () => {
   await answered
   expect(said).toEqual(['heartbeat', 'run.started'])
   done()
-  await vi.waitUntil(() => said.length === 3)
+  await expect.poll(() => said.length).toBe(3)
   expect(said[2]).toBe('heartbeat')
 })
 
@@ -203,7 +203,7 @@ test('runs that a device accepts at once are claimed beside each other; one beyo
   beat(1)
   expect(await heard()).toEqual([most + 1])
   claims[most]!()
-  await vi.waitUntil(() => said.length === 1)
+  await expect.poll(() => said.length).toBe(1)
   expect(said).toEqual(['heartbeat'])
 })
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { implement } from '../../../control-plane/http/implement.ts'
 import { call, codeOf, refusal, startServer, type TestServer } from './server.ts'
 import { makeThings, makeWaiting, numbers, routes } from './things.ts'
@@ -67,7 +67,7 @@ test('a client that leaves while its request is worked on harms nobody', async (
   await expect(asked).rejects.toThrow('abort')
   await left.promise
   release.resolve()
-  await vi.waitFor(() => expect(server.records).toContainEqual(expect.objectContaining({ routeId: 'things.waiting' })))
+  await expect.poll(() => server.records).toContainEqual(expect.objectContaining({ routeId: 'things.waiting' }))
   expect((await call(server, '/things')).status).toBe(200)
   expect(server.logged.filter(({ level }) => level === 'error')).toEqual([])
 })

@@ -31,7 +31,7 @@ export function agentCalls(scene: () => AgentScene) {
   /** The run that the answer has led to. */
   async function wokenRun(agentId: string): Promise<string> {
     const runs = async () => (await scene().server.ok(`/runs?agent=${agentId}&triggerSource=approval_resolved`)).data
-    await expect.poll(async () => (await runs()).length, { timeout: 5_000, interval: 5 }).toBe(1)
+    await expect.poll(async () => (await runs()).length, { interval: 5 }).toBe(1)
     return (await runs())[0].id as string
   }
 

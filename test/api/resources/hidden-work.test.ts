@@ -72,7 +72,7 @@ test('what a private agent does in a channel is shown to who sees the agent; oth
     const { runs } = await server.ok(`/conversations/${id}/events`, { token })
     return (runs as { agent: { id: string } }[]).map((run) => run.agent.id)
   }
-  await expect.poll(() => agentsSeen(server.owner.token), { timeout: 5_000 }).toEqual([open.id, hidden.id])
+  await expect.poll(() => agentsSeen(server.owner.token)).toEqual([open.id, hidden.id])
   expect(await agentsSeen(member.token)).toEqual([open.id])
 })
 

@@ -43,7 +43,7 @@ async function askedOnTask() {
   const agent = await server.createAgent({}, member.token)
   const body = { title: `Task ${crypto.randomUUID()}`, assignee: { type: 'agent', id: agent.id } }
   const task = await made(server, '/tasks', body, member.token)
-  await expect.poll(async () => (await runsOf(agent.id)).length, { timeout: 5_000 }).toBe(1)
+  await expect.poll(async () => (await runsOf(agent.id)).length).toBe(1)
   const [run] = await runsOf(agent.id)
   const token = await server.runToken(run!.id)
   return { agent, task, runId: run!.id, token, id: await asked(token, { name: `Helper ${crypto.randomUUID()}` }) }
@@ -108,7 +108,7 @@ describe('an agent whose run is over is told in its next run, and woken by nothi
     await end(busy.runId)
     // A comment has the agent work on its task already.
     await made(server, `/tasks/${busy.task.id}/comments`, { body: 'Is it done?' })
-    await expect.poll(async () => (await runsOf(busy.agent.id)).length, { timeout: 5_000 }).toBe(2)
+    await expect.poll(async () => (await runsOf(busy.agent.id)).length).toBe(2)
     for (const { agent, id } of [finished, moved, busy]) {
       const before = await runsOf(agent.id)
       await resolve(id)

@@ -101,7 +101,7 @@ test('a run that answers in a dm is read by who writes there, and by the agent a
   const { id } = await makeDm(server, worker.id, leader.token)
   await say(server, id, 'Between us.', leader.token)
   const runs = async () => (await server.ok(`/conversations/${id}/events`, { token: leader.token })).runs
-  await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+  await expect.poll(async () => (await runs()).length).toBe(1)
   const runId = (await runs())[0].id
   for (const token of [leader.token, keeper.token, server.owner.token, await server.runToken(runId)])
     expect(await ways(runId, token)).toEqual(all)

@@ -168,7 +168,7 @@ describe('on a task', () => {
       member.token,
     )
     const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data as { id: string }[]
-    await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+    await expect.poll(async () => (await runs()).length).toBe(1)
     const runId = idFrom<RunId>((await runs())[0]!.id)
     const reply = await ask(await server.runToken(runId), body)
     expect(outcomeOf(reply)).toBe('201')
@@ -237,7 +237,7 @@ describe('on a task', () => {
     const assignee = { type: 'agent', id: agent.id }
     const task = await made(server, '/tasks', { title: `Task ${crypto.randomUUID()}`, assignee }, member.token)
     const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data as { id: RunId }[]
-    await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+    await expect.poll(async () => (await runs()).length).toBe(1)
     const token = await server.runToken((await runs())[0]!.id)
     const { approval } = (await post('/approvals', { prompt: 'May I?' }, token)).body
     expect(approval.taskId).toBe(task.id)
@@ -260,7 +260,7 @@ describe('reading', () => {
     await server.ok(`/conversations/${id}`, { body: { title: 'My notice' }, token: member.token })
     await say(server, id, 'Begin', member.token)
     const runs = async () => (await server.ok(`/runs?agent=${agent.id}`)).data as { id: RunId }[]
-    await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+    await expect.poll(async () => (await runs()).length).toBe(1)
     const { question } = (await ask(await server.runToken((await runs())[0]!.id))).body
     const read = (token: string) => server.ok(`/questions/${question.id}?include[]=conversation`, { token })
     expect((await read(member.token)).conversation).toMatchObject({ id, title: 'My notice', kind: 'dm' })

@@ -295,7 +295,7 @@ describe('retry', () => {
       body: { title: 'Build', assignee: { type: 'agent', id: agentId } },
     })
     const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data
-    await expect.poll(async () => (await runs()).length, { timeout: 5_000, interval: 5 }).toBe(1)
+    await expect.poll(async () => (await runs()).length, { interval: 5 }).toBe(1)
     const [first] = await runs()
     await act(first.id, 'cancel')
     const one = (await act(first.id, 'retry')).body.runId

@@ -312,11 +312,9 @@ test('a caller that leaves ends the fetch, and its key is free', async () => {
   await expect(asked).rejects.toThrow('aborted')
   await left
   git.answer = null
-  await expect.poll(async () => (await send()).status, { timeout: 20_000 }).toBe(201)
+  await expect.poll(async () => (await send()).status).toBe(201)
   const folder = join(inject('databases').folder, 'fetches')
-  await expect
-    .poll(() => readdirSync(folder).filter((name) => name.startsWith(`${process.pid}-`)), { timeout: 20_000 })
-    .toEqual([])
+  await expect.poll(() => readdirSync(folder).filter((name) => name.startsWith(`${process.pid}-`))).toEqual([])
 })
 
 describe('an agent', () => {

@@ -38,13 +38,13 @@ export async function wakesOf(server: TestServer, taskId: string): Promise<strin
 
 /** Waits until exactly these wakes became runs of the task. */
 export async function expectWakes(server: TestServer, taskId: string, sources: readonly string[]): Promise<void> {
-  await expect.poll(() => wakesOf(server, taskId), { timeout: 5_000 }).toEqual(sources)
+  await expect.poll(() => wakesOf(server, taskId)).toEqual(sources)
 }
 
 /** Waits until each wake that was asked for the task is a run or refused. */
 export async function wakesAreAnswered(server: TestServer, taskId: string): Promise<void> {
   const waiting = () => server.database.root('wakes').where({ task_id: taskId, state: 'waiting' }).select('id')
-  await expect.poll(waiting, { timeout: 5_000 }).toEqual([])
+  await expect.poll(waiting).toEqual([])
 }
 
 /** Starts the next run on the person's own device, which lets runs of that person's agents start. */

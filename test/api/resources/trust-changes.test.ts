@@ -92,9 +92,7 @@ describe('an agent that changes hands', () => {
     await setCommand(inFolder.id, 'id', next)
     const started = [await server.startRun(inFolder.id, {}, next.token)]
     await say()
-    await expect
-      .poll(async () => (await server.ok(`/runs?agent=${talker.id}`)).data.length, { timeout: 20_000 })
-      .toBe(2)
+    await expect.poll(async () => (await server.ok(`/runs?agent=${talker.id}`)).data.length).toBe(2)
     started.push((await server.ok(`/runs?agent=${talker.id}`)).data[0].id)
     for (const run of started) {
       expect((await runOf(run)).gateReason).toBe('no_device')
@@ -134,7 +132,7 @@ test('what an agent says last is not the doing of whoever else it works for', as
   const ofMember = await theirs.take()
   await ofMember.events({ kind: 'result', data: { text: `${target.handle} run it`, isError: false } })
   await ofMember.end()
-  await expect.poll(async () => (await server.ok(`/runs?agent=${target.id}`)).data.length, { timeout: 20_000 }).toBe(1)
+  await expect.poll(async () => (await server.ok(`/runs?agent=${target.id}`)).data.length).toBe(1)
   const [woken] = (await server.ok(`/runs?agent=${target.id}`)).data
   expect(woken.gateReason).toBe('governance_refused')
   const { caused_by_user_id: cause } = await server.database

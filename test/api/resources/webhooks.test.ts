@@ -40,7 +40,7 @@ const replicas = Math.max(1, inject('replicas'))
 /** Looks for what is due, and waits until all of it is sent; the other replica may be at some of it. */
 async function settle(): Promise<void> {
   await server.plane.sweeper.runAll()
-  if (replicas > 1) await expect.poll(countUnderWay, { timeout: 15_000, interval: 10 }).toBe(0)
+  if (replicas > 1) await expect.poll(countUnderWay, { interval: 10 }).toBe(0)
 }
 /** Events and deliveries that are due, or claimed for the minute that a claim lasts. */
 async function countUnderWay(): Promise<number> {

@@ -122,7 +122,7 @@ describe('with a model', () => {
     await asking.plane.sweeper.runAll()
     // Another replica may be at one of them.
     const status = () => asking.ok('/wiki/embedding-status')
-    await expect.poll(status, { timeout: 10_000 }).toEqual({
+    await expect.poll(status).toEqual({
       object: 'wiki_embedding_status',
       isConfigured: true,
       pages: 2,

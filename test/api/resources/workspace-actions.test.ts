@@ -95,9 +95,7 @@ describe('pause', () => {
       reason: 'capacity',
       message: null,
     })
-    await expect
-      .poll(async () => (await runOf(person, runPublicId)).exitReason, { timeout: 5_000 })
-      .toBe('company_paused')
+    await expect.poll(async () => (await runOf(person, runPublicId)).exitReason).toBe('company_paused')
     await device.disconnect()
   })
 })

@@ -447,7 +447,7 @@ if (isLong) {
       const run = drive()
       const session = await run.event(({ kind }) => kind === 'session')
       // It names its session before it asks the model; only then is there a turn to interrupt.
-      await expect.poll(async () => (await stub.requests()).length, { timeout: 20_000 }).toBeGreaterThan(0)
+      await expect.poll(async () => (await stub.requests()).length).toBeGreaterThan(0)
       run.signal('SIGINT')
       const { outcome } = await run.done
       // Interrupted early in its turn the program leaves with status 0 and sometimes without the result it else gives.

@@ -430,7 +430,7 @@ if (isLong) {
       await script(shell('tail -f /dev/null'))
       const run = drive()
       await run.event(({ kind }) => kind === 'tool_call')
-      await expect.poll(() => run.asks.length, { timeout: 20_000 }).toBe(1)
+      await expect.poll(() => run.asks.length).toBe(1)
       run.signal('SIGTERM')
       const { outcome } = await run.done
       expect(outcome.exitReason).toBe('error')

@@ -46,7 +46,7 @@ describe.skipIf(process.platform !== 'linux')('a terminal in which a plain userâ
     if (isRoot) chownSync(terminal, nobody, nobody)
     try {
       await new Promise<void>((resolve) => child.onData((chunk) => Buffer.from(chunk).includes(':') && resolve()))
-      await expect.poll(() => readersOf(terminal), { timeout: 10_000 }).toEqual(expected)
+      await expect.poll(() => readersOf(terminal)).toEqual(expected)
     } finally {
       process.kill(child.pid, 'SIGKILL')
     }
