@@ -5,6 +5,7 @@ import { dataFiles } from '../shared/lib/places.ts'
 import { readLocation, type BlobLocation } from './blobs/location.ts'
 import { dialectOf } from './db/dialect.ts'
 import { ConfigError } from './process/config-error.ts'
+import type { SmtpSettings } from './mailer/mailer.ts'
 import type { GithubSettings } from './github/settings.ts'
 import { endpointOf, type EmbeddingSettings } from './search/embeddings/settings.ts'
 import { isOnThisMachine } from './settings/addresses.ts'
@@ -116,6 +117,8 @@ function configOf(value: Settings) {
     /** A folder of programs that the operator gives to all workspaces. */
     workflowCatalogDir: value.SVC_WORKFLOW_CATALOG_DIR ?? null,
     sandbox: sandboxOf(value),
+    /** The server by which people get mail; null: they get none. */
+    smtp: smtpOf(value),
     /** The model that says what texts are about; null: texts are found by their words alone. */
     embeddings: embeddingsOf(value),
     logLevel: value.SVC_LOG_LEVEL,
@@ -223,6 +226,10 @@ function oidcOf(value: Settings): OidcSettings | null {
   const { SVC_OIDC_ISSUER: issuer, SVC_OIDC_CLIENT_ID: clientId, SVC_OIDC_CLIENT_SECRET: clientSecret } = value
   if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null
   return { issuer, clientId, clientSecret }
+}
+
+function smtpOf({ SVC_SMTP_URL: url, SVC_MAIL_FROM: from }: Settings): SmtpSettings | null {
+  return url === undefined || from === undefined ? null : { url, from }
 }
 
 /** A token, or a GitHub App with its key; both are used with the secret of the webhook. */

@@ -4,13 +4,17 @@ import { dataFiles } from '../shared/lib/places.ts'
 import { loadServices, type ServiceCatalog } from './catalog/services.ts'
 import type { ServerConfig } from './config.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
+import { createMailService } from './mail/connection.ts'
+import type { Mailer } from './mailer/mailer.ts'
+import type { Service } from '../shared/lib/services.ts'
+import type { Sweep } from './sweeps/sweeper.ts'
 import { RepoSources } from './repo-source/repo-sources.ts'
 import { Renewals } from './resources/connections/renewal.ts'
 import { createVault, type KeySource, type Vault } from './vault/vault.ts'
-import { createWebhooks, type Webhooks } from './webhooks/connection.ts'
+import { createWebhooks } from './webhooks/connection.ts'
 import type { WebhookSenderOptions } from './webhooks/sender.ts'
 
-interface OutsideOptions extends Omit<WebhookSenderOptions, 'answers' | 'outbound' | 'vault'> {
+interface OutsideOptions extends Omit<WebhookSenderOptions, 'answers' | 'outbound' | 'vault' | 'sendsMail'> {
   config: ServerConfig
   keySource: KeySource
 }
@@ -23,14 +27,29 @@ export function createOutside({ config, keySource, ...options }: OutsideOptions)
   repoSources: RepoSources
   services: ServiceCatalog
   renewals: Renewals
-  webhooks: Webhooks
+  mailer: Mailer | null
+  /** What tells addresses and people of events. */
+  senders: readonly Service[]
+  sweeps: readonly Sweep[]
 } {
   const { root, world, log } = options
   const vault = createVault(keySource, world)
   const outbound = createOutbound({ allowHosts: config.allowHosts, world })
   const repoSources = new RepoSources({ folder: join(config.dataDir, dataFiles.fetches), outbound, world, log })
   void repoSources.clear()
-  const webhooks = createWebhooks({ ...options, vault, outbound, everyMs: Math.min(1_000, config.sweepMs) })
+  const everyMs = Math.min(1_000, config.sweepMs)
+  const mail = createMailService(config.smtp, { root, world, log, everyMs })
+  const webhooks = createWebhooks({ ...options, vault, outbound, everyMs, sendsMail: mail.mailer !== null })
   const services = loadServices(config.servicesFile)
-  return { root, vault, outbound, repoSources, services, renewals: new Renewals(), webhooks }
+  return {
+    root,
+    vault,
+    outbound,
+    repoSources,
+    services,
+    renewals: new Renewals(),
+    mailer: mail.mailer,
+    senders: [webhooks.sender, mail.sender ?? {}],
+    sweeps: [...webhooks.sweeps, ...mail.sweeps],
+  }
 }

@@ -48,6 +48,7 @@ import { unassignTasks } from './resources/tasks/steps/assign.ts'
 import { taskHandlers } from './resources/tasks/handlers/tasks.ts'
 import { taskHistoryHandlers } from './resources/tasks/handlers/history.ts'
 import { taskLinkHandlers } from './resources/tasks/handlers/link.ts'
+import { mailHandlers } from './resources/mail/handlers/mail.ts'
 import { webhookHandlers } from './resources/webhooks/handlers/webhooks.ts'
 import { wikiIngestHandlers } from './resources/wiki/handlers/ingest.ts'
 import { wikiHandlers } from './resources/wiki/handlers/wiki.ts'
@@ -107,6 +108,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...connectionHandlers(deps),
     ...mcpServerHandlers(deps),
     ...pluginHandlers(deps),
+    ...mailHandlers(deps),
     ...webhookHandlers(deps),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),

@@ -202,7 +202,7 @@ export class ControlPlane {
       dispatcher: this.dispatcher,
       waker: this.waker,
       advancer: this.advancer,
-      others: [...this.github.sweeps, ...this.shared.webhooks.sweeps],
+      others: [...this.github.sweeps, ...this.shared.sweeps],
       wakeContext: this.wakeContext,
       blobs: this.blobs,
       filler: this.embeddings.filler,
@@ -239,7 +239,7 @@ export class ControlPlane {
       this.github,
       { start: () => this.listen() },
       { stop: () => this.embeddings.filler?.stop() },
-      this.shared.webhooks.sender,
+      ...this.shared.senders,
       this.sweeper,
       this.cloud,
       // The routes of the catalog tell what it cannot read now.

@@ -43,6 +43,8 @@ export const defaultRateRules: RateRules = {
   webhook: { points: 60, windowS: 3600 },
   share_preview: { points: 60, windowS: 60 },
   connection_callback: { points: 10, windowS: 60 },
+  /** Mail that people send themselves. */
+  mail: { points: 10, windowS: 60 },
 }
 
 /** Points taken from the database at once: 1/200 of the rule, so that tight rules are counted one by one. */

@@ -8,6 +8,7 @@ import type { CostlyPool } from '../costly/pool.ts'
 import type { GithubClient } from '../github/client.ts'
 import type { Bus } from '../db/bus.ts'
 import type { DeviceRequests } from '../link/requests.ts'
+import type { Mailer } from '../mailer/mailer.ts'
 import type { Outbound } from '../outbound/outbound.ts'
 import type { Meaning } from '../search/embeddings/meaning.ts'
 import type { Vault } from '../vault/vault.ts'
@@ -65,6 +66,8 @@ export interface ResourceDependencies {
   blobs: Pick<Blobs, 'open' | 'has' | 'release' | 'put' | 'giveUp'>
   /** Finds pages by what they are about; null: the operator named no model. */
   meaning: Pick<Meaning, 'find' | 'model'> | null
+  /** Sends mail; null: the operator named no SMTP server. */
+  mailer: Pick<Mailer, 'send'> | null
   /** Asks at addresses that people and agents name. */
   outbound: Outbound
   /** Renews the tokens of connections. */

@@ -143,6 +143,10 @@ const settingGroups: readonly SettingGroup[] = [
     example: 'SVC_EMBEDDINGS_URL=https://api.openai.com/v1 SVC_EMBEDDINGS_MODEL=text-embedding-3-small',
   },
   {
+    names: ['SVC_SMTP_URL', 'SVC_MAIL_FROM'],
+    example: 'SVC_SMTP_URL=smtps://smtp.example.com SVC_MAIL_FROM=svc@example.com',
+  },
+  {
     names: ['SVC_GITHUB_APP_ID', 'SVC_GITHUB_APP_KEY_FILE'],
     example: 'SVC_GITHUB_APP_ID=123456 SVC_GITHUB_APP_KEY_FILE=/etc/svc/github-app.pem',
   },

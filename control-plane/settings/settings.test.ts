@@ -43,6 +43,7 @@ test.each([
   ['SVC_PUBLIC_URL', 'https://me:hush@svc.example.com', '"https://...@svc.example.com"'],
   ['SVC_PUBLIC_URL', 'http://0.0.0.0:4400', '"http://0.0.0.0:4400"'],
   ['SVC_PUBLIC_URL', '', 'empty'],
+  ['SVC_MAIL_FROM', 'svc', '"svc"'],
   ['SVC_FILES_URL', 's3://key:hush@bucket', '"s3://...@bucket"'],
   ['SVC_FILES_URL', 's3://bucket?secret=hush', '"s3://bucket?..."'],
   ['SVC_FILES_URL', 'file:///a%2Fb', '"file:///a%2Fb"'],

@@ -89,6 +89,17 @@ const clusterName = (example: string) => ({
   example,
 })
 
+/** Its name and password are percent-encoded as addresses have them. */
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(username)
+    decodeURIComponent(password)
+    return true
+  } catch {
+    return false
+  }
+}
+
 export const variables = {
   SVC_HOST: { schema: host, must: 'a name or an address of this machine, without a port', example: '127.0.0.1' },
   SVC_PORT: count({ least: 0, most: 65_535, example: '4400' }, 4400),
@@ -170,6 +181,25 @@ export const variables = {
   SVC_SANDBOX_ANTHROPIC_URL: address('https://gateway.example.com/anthropic'),
   SVC_SANDBOX_OPENAI_KEY: token('sk-...', { most: 500 }),
   SVC_SANDBOX_OPENAI_URL: address('https://gateway.example.com/openai'),
+  SVC_SMTP_URL: {
+    schema: z
+      .string()
+      .max(2_000)
+      .refine((text) => /^smtps?:\/\/[^/?#\s]+\/?$/i.test(text) && URL.canParse(text) && isDecodable(new URL(text)))
+      .optional(),
+    must: 'an address that begins with smtps:// or smtp://, without a path',
+    example: 'smtps://svc%40example.com:p%40ss@smtp.example.com:465',
+    isSecret: true,
+  },
+  SVC_MAIL_FROM: {
+    schema: z
+      .string()
+      .max(320)
+      .regex(/^(?:[^<>@"\p{Cc}]{0,100}<[^<>@\s"]{1,64}@[^<>@\s"]{1,253}>|[^<>@\s"]{1,64}@[^<>@\s"]{1,253})$/u)
+      .optional(),
+    must: 'an address of mail, alone or as `Name <address>`',
+    example: 'svc <svc@example.com>',
+  },
   SVC_EMBEDDINGS_URL: address('https://api.openai.com/v1', { isEncrypted: true }),
   SVC_EMBEDDINGS_KEY: token('sk-...'),
   SVC_EMBEDDINGS_MODEL: words('text-embedding-3-small', 200),

@@ -41,6 +41,8 @@ const groups: readonly Group[] = [
   { table: 'webhook_events' },
   { table: 'webhook_deliveries' },
   { table: 'webhooks' },
+  { table: 'mails' },
+  { table: 'mail_settings' },
   { table: 'wakes' },
   { table: 'workflow_runs', key: 'id', dependents: of('workflow_run_id', 'workflow_calls') },
   { table: 'workflow_programs' },

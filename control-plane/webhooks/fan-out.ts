@@ -1,9 +1,11 @@
 import type { Knex } from 'knex'
+import type { PersonUuid } from '../../shared/lib/ids.ts'
 import { webhookLimits } from '../../shared/api/webhook-fields.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { BodyRoom } from '../http/body-room.ts'
 import type { ImplementedRoute } from '../http/implement.ts'
+import { prepareMails, recordMails } from '../mail/prepare.ts'
 import type { Log } from '../process/log.ts'
 import {
   countWaiting,
@@ -16,7 +18,7 @@ import { wantsEvent } from '../resources/webhooks/rules.ts'
 import { listActiveWebhooks, type WebhookRow } from '../resources/webhooks/store.ts'
 import { disableFor } from './disable.ts'
 import { payloadOf } from './payload.ts'
-import { makerOf, shownTo, type Reading } from './render.ts'
+import { makerOf, memberOf, shownTo, type Reading } from './render.ts'
 
 export interface FanOutOptions {
   root: Knex
@@ -26,6 +28,8 @@ export interface FanOutOptions {
   routes: () => readonly ImplementedRoute[]
   answers: BodyRoom
   publicUrl: () => string
+  /** People get mail, too. */
+  sendsMail: boolean
 }
 
 const perPage = 50
@@ -33,7 +37,7 @@ const perPage = 50
 const claimMs = 60_000
 
 /**
- * Makes deliveries of the events that are due: one for each webhook that waits for such, with what its maker sees. The event is removed in
+ * Makes deliveries of the events that are due: one for each webhook that waits for such, with what its maker sees, and mail likewise. The event is removed in
  * the transaction that writes them, so it comes to each webhook once, whichever replica dies when.
  *
  *   recorded --claimed by one replica--> read --deliveries written--> gone
@@ -72,8 +76,14 @@ async function makeDeliveries(event: WebhookEventRow, options: FanOutOptions): P
     const data = maker === null ? null : await shownTo(maker, event, reading)
     if (data !== null) payloads.set(webhook.id, payloadOf(event, data, { form: webhook.form, publicUrl: publicUrl() }))
   }
+  const readAs = async (personUuid: PersonUuid) => {
+    const person = await memberOf(root, event.workspaceId, personUuid)
+    return person === null ? null : shownTo(person, event, reading)
+  }
+  const mails = options.sendsMail ? await prepareMails(root, event, readAs) : []
   await inTransaction(root, async (tx) => {
     if (!(await removeEvent(tx, event))) return
+    await recordMails(tx, mails, world)
     // One that was deleted or disabled meanwhile gets nothing.
     const active = payloads.size === 0 ? [] : await listActiveWebhooks(tx, event.workspaceId)
     for (const { id } of active) {

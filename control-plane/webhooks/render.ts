@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/api/errors.ts'
+import type { PersonRef, PersonUuid, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { subjectOfEvent, webhookEventTypes, type WebhookSubject } from '../../shared/api/webhook-fields.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { AnswerRoom } from '../http/answer-room.ts'
@@ -38,12 +39,21 @@ export async function makerOf(
   db: Db,
   { workspaceId, createdByRef }: Pick<WebhookRow, 'workspaceId' | 'createdByRef'>,
 ): Promise<PersonCaller | null> {
-  const member = await findMemberByReference(db, workspaceId, createdByRef)
+  const caller = await memberOf(db, workspaceId, createdByRef)
+  return caller !== null && hasRole(caller, 'admin') ? caller : null
+}
+
+/** A member of the workspace, as a caller; null: they are none any more. */
+export async function memberOf(
+  db: Db,
+  workspaceId: WorkspaceUuid,
+  reference: PersonRef | PersonUuid,
+): Promise<PersonCaller | null> {
+  const member = await findMemberByReference(db, workspaceId, reference)
   const role = member === null ? null : await findRole(db, workspaceId, member.id)
   if (member === null || role === null) return null
   const { id: personUuid, publicId: personRef, name, email } = member
-  const caller = { kind: 'person', via: 'login_token', personUuid, personRef, name, email, workspaceId, role } as const
-  return hasRole(caller, 'admin') ? caller : null
+  return { kind: 'person', via: 'login_token', personUuid, personRef, name, email, workspaceId, role }
 }
 
 /** The thing that an event is about, as its route shows it; null: there is none that the person sees. */

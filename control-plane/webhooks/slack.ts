@@ -1,6 +1,6 @@
 import { pingType } from '../../shared/api/webhook-fields.ts'
 import type { WebhookEventRow } from '../resources/webhooks/event-store.ts'
-import { head } from './cut.ts'
+import { head } from '../../shared/lib/head.ts'
 
 // One line about an event, in the form of incoming webhooks of Slack.
 

@@ -61,6 +61,11 @@ export const webhookErrors = {
   webhook_disabled: entry(409, 'The webhook is disabled, so nothing is sent. Make it active again.', 'make_active'),
 } as const
 
+export const mailErrors = {
+  mail_not_offered: entry(409, 'This server sends no mail: its operator has named no SMTP server.', 'ask_operator'),
+  mail_not_sent: entry(502, 'The mail could not be sent.', 'ask_operator'),
+} as const
+
 export const skillErrors = {
   skill_not_found: entry(404, 'There is no such skill, or no such agent that you can see.', 'check_id'),
   ambiguous_skill_ref: entry(409, 'Several skills have this slug; `details.candidates` lists their ids.', 'use_id'),

@@ -6,6 +6,7 @@ import {
   mcpErrors,
   pluginErrors,
   skillErrors,
+  mailErrors,
   webhookErrors,
   wikiErrors,
   workflowErrors,
@@ -252,6 +253,7 @@ export const errorCodes = {
   ...connectionErrors,
   ...mcpErrors,
   ...pluginErrors,
+  ...mailErrors,
   ...webhookErrors,
   ...holdErrors,
 } satisfies Record<string, ErrorEntry>

@@ -38,6 +38,7 @@ import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
 import { sandboxRoutes } from './sandboxes.ts'
 import { secretRoutes } from './secrets.ts'
+import { mailRoutes } from './mail.ts'
 import { webhookRoutes } from './webhooks.ts'
 import { wikiIngestRoutes } from './wiki-ingest.ts'
 import { wikiRoutes } from './wiki.ts'
@@ -90,6 +91,7 @@ export const groups = {
   mcpServers: mcpServerRoutes,
   plugins: pluginRoutes,
   sandboxes: sandboxRoutes,
+  mail: mailRoutes,
   webhooks: webhookRoutes,
   openapi: openapiRoutes,
 } as const

@@ -41,6 +41,7 @@ export type RateClass =
   | 'webhook'
   | 'share_preview'
   | 'connection_callback'
+  | 'mail'
   | 'none'
 
 export type QueryKeyCodes = Readonly<Record<string, ErrorCode>>

@@ -38,7 +38,7 @@ export const webhookDisabledReasons = ['by_person', 'gone', 'failing', 'owner_le
 
 export const webhookDeliveryStatuses = ['waiting', 'succeeded', 'failed'] as const
 
-const chosen = z.enum([...webhookEventTypes, '*'])
+export const eventChoice = z.enum([...webhookEventTypes, '*'])
 
 export const webhookLimits = {
   perWorkspace: 20,
@@ -58,7 +58,7 @@ export const webhookFields = {
     .refine((text) => URL.canParse(text), 'is no address')
     .describe('Address that gets the events, with https. Private ones are for the operator to allow.'),
   events: z
-    .array(chosen)
+    .array(eventChoice)
     .min(1)
     .max(webhookEventTypes.length + 1)
     .transform((events) => [...new Set(events)])

@@ -31,6 +31,8 @@ import { seedConnection, seedConnectionClient, seedSignIn } from './connection-r
 import { mcpServerRow } from './mcp-server-rows.ts'
 import { seedPlugin } from './plugin-rows.ts'
 import { recordEvent } from '../../control-plane/resources/webhooks/event-store.ts'
+import { mailRow, seedMailSettings } from './mail-rows.ts'
+import { insertMail } from '../../control-plane/resources/mail/store.ts'
 import { seedDelivery, seedWebhook } from './webhook-rows.ts'
 import { sandboxRow } from './sandbox-rows.ts'
 import { seedShare, seedSkill } from './skill-rows.ts'
@@ -151,6 +153,7 @@ async function furnished(db: Db) {
   await insertMcpServer(db, mcpServerRow(workspaceId, { pluginId: plugin.id }))
   await seedConnectionClient(db, workspaceId)
   await seedDelivery(db, await seedWebhook(db, workspaceId))
+  await insertMail(db, mailRow(await seedMailSettings(db, workspaceId)))
   await recordEvent(db, { type: 'run.failed', workspaceId, subjectId: runId, world: realWorld })
   await insertSandbox(db, sandboxRow(workspaceId))
   const asked = { host: 'a.example', decision: 'allowed', requests: 1, bytesSent: 1, bytesReceived: 1 } as const

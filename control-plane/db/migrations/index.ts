@@ -54,6 +54,7 @@ import { secretsInSandboxes } from './055-secrets-in-sandboxes.ts'
 import { warmSandboxes } from './056-warm-sandboxes.ts'
 import { runSpans } from './057-run-spans.ts'
 import { webhooks } from './058-webhooks.ts'
+import { mail } from './059-mail.ts'
 
 /** The migrations in the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -112,4 +113,5 @@ export const migrations: readonly Migration[] = [
   warmSandboxes,
   runSpans,
   webhooks,
+  mail,
 ]

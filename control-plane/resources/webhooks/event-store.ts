@@ -10,7 +10,7 @@ import { inKeptWorkspace } from '../../db/removed.ts'
 import { commandAtEnd } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-// Events that webhooks wait for. Each is written in the transaction of the change that it tells of, and stays until deliveries are made
+// Events that webhooks, and people who want mail, wait for. Each is written in the transaction of the change that it tells of, and stays until deliveries are made
 // of it. What it tells of is read then: the row says only which thing it is about, and what no reader finds out later.
 
 const change = z.record(z.string(), z.unknown())
@@ -38,23 +38,28 @@ export interface HappenedEvent {
   world: Pick<World, 'id' | 'now'>
 }
 
-/** Writes nothing where no webhook waits for it. An underscore in the name of a type stands for any character, which finds too much at worst. */
+/**
+ * Writes nothing where no webhook waits for it, and nobody wants mail about it. An underscore in the name of a type stands for any character,
+ * which finds too much at worst.
+ */
 const insertWanted = commandAtEnd(
   `insert into webhook_events (id, workspace_id, type, subject_id, change, created_at, due_at)
    select cast(? as text), cast(? as text), cast(? as text), cast(? as text), cast(? as text), cast(? as bigint), cast(? as bigint)
    where exists (select 1 from webhooks where workspace_id = ? and status = 'active'
-                   and (events like ? or events like '%"*"%'))`,
+                   and (events like ? or events like '%"*"%'))
+      or exists (select 1 from mail_settings where workspace_id = ? and (events like ? or events like '%"*"%'))`,
 )
 
 /**
- * Records in the transaction of a change what happened, if a webhook of the workspace waits for it. It is one statement whose answer nobody
+ * Records in the transaction of a change what happened, if a webhook of the workspace or somebody's mail waits for it. It is one statement whose answer nobody
  * waits for, and writes nothing where none does.
  */
 export async function recordEvent(tx: Db, event: HappenedEvent): Promise<void> {
   const { type, workspaceId, subjectId, world } = event
   const at = world.now()
   const changed = event.change === undefined ? null : JSON.stringify(event.change)
-  await insertWanted(tx, [world.id('evt_'), workspaceId, type, subjectId, changed, at, at, workspaceId, `%"${type}"%`])
+  const wanting = [workspaceId, `%"${type}"%`]
+  await insertWanted(tx, [world.id('evt_'), workspaceId, type, subjectId, changed, at, at, ...wanting, ...wanting])
 }
 
 const due = events.query(`where due_at <= ? and ${inKeptWorkspace('webhook_events')} order by due_at, id limit ?`)

@@ -1,6 +1,6 @@
 import { count, flag, person, ref, say, status, text, time, word, type Look, type Looks } from './look.ts'
 
-// Webhooks and their deliveries.
+// Webhooks and their deliveries, and mail.
 
 const webhook: Look = {
   columns: [
@@ -57,7 +57,33 @@ const delivery: Look = {
   ],
 }
 
+const mail: Look = {
+  columns: [
+    ['ADDRESS', ref('address')],
+    ['EVENTS', text('events')],
+    ['ABOUT', word('about')],
+    ['LAST SENT', time('lastSentAt')],
+    ['WHY NOT', text('error')],
+  ],
+  title: ref('address'),
+  under: [{ as: 'flag', at: 'isOffered', yes: '', no: 'this server sends no mail' }],
+  facts: [
+    ['Events', text('events')],
+    ['About', word('about')],
+    ['Last sent', time('lastSentAt')],
+    ['Why it failed', text('error')],
+    ['Changed', time('updatedAt')],
+  ],
+  next: [
+    {
+      say: 'svc mail set --events approval.requested,question.asked,run.failed',
+      when: { at: 'isOffered', is: [true] },
+    },
+  ],
+}
+
 export const webhookLooks: Looks = {
+  MailSettings: mail,
   Webhook: webhook,
   WebhookWithSecret: {
     ...webhook,

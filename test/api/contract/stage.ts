@@ -4,6 +4,7 @@ import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-d
 import { githubSettings, startFakeGithub, type FakeGithub } from '../../kit/fake-github.ts'
 import { startGitServer, type GitServer } from '../../kit/git-server.ts'
 import { startMcpServer, type McpHttpServer } from '../../kit/mcp-http-server.ts'
+import { startSmtp, type Smtp } from '../../kit/smtp.ts'
 import { TestServer, type Person, type ServerOptions } from '../../kit/server.ts'
 import { endRun } from '../../kit/end-run.ts'
 
@@ -22,13 +23,17 @@ export class Stage {
   readonly live: FakeRun & { agentId: string }
   /** Says what the server knows as GitHub. */
   readonly github: FakeGithub
+  /** Takes the mail of the server. */
+  readonly smtp: Smtp
   private repositories: Promise<GitServer> | null = null
   private tools: Promise<McpHttpServer> | null = null
   private readonly others = new Map<string, Promise<TestServer>>()
 
   static async start(options: ServerOptions = {}): Promise<Stage> {
     const github = await startFakeGithub()
-    const settings = { SVC_SECRETS_KEY: secretsKey, SVC_ALLOW_HOSTS: '127.0.0.1', ...githubSettings(github) }
+    const smtp = await startSmtp()
+    const mail = { SVC_SMTP_URL: smtp.url, SVC_MAIL_FROM: 'svc@example.com' }
+    const settings = { SVC_SECRETS_KEY: secretsKey, SVC_ALLOW_HOSTS: '127.0.0.1', ...mail, ...githubSettings(github) }
     const server = await TestServer.start({ ...options, settings: { ...settings, ...options.settings } })
     const [admin, member] = [await server.addPerson('admin'), await server.addPerson('member')]
     const worker = await server.addPerson('member')
@@ -38,10 +43,12 @@ export class Stage {
     await server.ok(`/agents/${agent.id}/runs`, { body: { prompt: 'Work' }, token: worker.token })
     const live = Object.assign(await device.take(), { agentId: agent.id as string })
     await live.events({ kind: 'text', data: { text: 'Working' } })
-    return new Stage({ server, admin, member, worker, device, live, github })
+    return new Stage({ server, admin, member, worker, device, live, github, smtp })
   }
 
-  private constructor(parts: Pick<Stage, 'server' | 'admin' | 'member' | 'worker' | 'device' | 'live' | 'github'>) {
+  private constructor(
+    parts: Pick<Stage, 'server' | 'admin' | 'member' | 'worker' | 'device' | 'live' | 'github' | 'smtp'>,
+  ) {
     this.server = parts.server
     this.admin = parts.admin
     this.member = parts.member
@@ -49,6 +56,7 @@ export class Stage {
     this.device = parts.device
     this.live = parts.live
     this.github = parts.github
+    this.smtp = parts.smtp
   }
 
   async stop(): Promise<void> {
@@ -56,6 +64,7 @@ export class Stage {
     for (const other of this.others.values()) await (await other).stop()
     await this.server.stop()
     await this.github.stop()
+    await this.smtp.stop()
     await (await this.repositories)?.close()
     await (await this.tools)?.stop()
   }

@@ -37,6 +37,7 @@ import { taskCommentFacts } from './task-comments.ts'
 import { taskHistoryFacts } from './task-history.ts'
 import { taskLinkFacts } from './task-links.ts'
 import { taskFacts } from './tasks.ts'
+import { mailFacts } from './mail.ts'
 import { webhookFacts } from './webhooks.ts'
 import { wikiIngestFacts } from './wiki-ingest.ts'
 import { wikiFacts } from './wiki.ts'
@@ -91,6 +92,7 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   mcpServers: mcpServerFacts,
   plugins: pluginFacts,
   sandboxes: sandboxFacts,
+  mail: mailFacts,
   webhooks: webhookFacts,
   openapi: openapiFacts,
 }

@@ -125,6 +125,7 @@ test('a limiter that cannot count lets nobody through', async () => {
       webhook: null,
       share_preview: null,
       connection_callback: null,
+      mail: null,
     },
     world: realWorld,
     shared,
@@ -153,6 +154,7 @@ test('a shared count is asked for in portions, and still ends', async () => {
       webhook: null,
       share_preview: null,
       connection_callback: null,
+      mail: null,
     },
     world: realWorld,
     shared,
@@ -179,6 +181,7 @@ test('one process gives out every point once, whether it is asked in turn or at 
       webhook: null,
       share_preview: null,
       connection_callback: null,
+      mail: null,
     }
     const limiter = await createLimiter({ rules, world: realWorld, shared: null })
     for (let n = 0; n < 3; n++) await take(limiter).catch(() => undefined)

@@ -68,6 +68,7 @@ const noRules: RateRules = {
   webhook: null,
   share_preview: null,
   connection_callback: null,
+  mail: null,
 }
 
 export async function startServer(options: ServerOptions): Promise<TestServer> {

@@ -37,6 +37,8 @@ export const smallTables: Readonly<Record<string, string>> = {
   automations: 'people make them',
   workflows: 'people write them',
   webhooks: 'people make them',
+  mail_settings: 'people choose them',
+  mails: 'each waits for a minute, or for a day where nobody takes it',
   webhook_events: 'each waits for a second, until deliveries are made of it',
   sandbox_engines: 'engines of an installation',
   warm_sandboxes: 'as many as the operator names, and no more than an engine takes',
