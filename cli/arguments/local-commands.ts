@@ -209,9 +209,13 @@ const ownCommands = [
   local({
     name: 'status',
     summary: 'Show what waits for you, what failed lately, what works, and what waits to start and why',
-    description: 'Of each kind at most 20 are shown; `svc approval list`, `svc run list` and so on show all.',
+    description:
+      'Of each kind at most 20 are shown; `svc approval list`, `svc run list` and so on show all. With --watch a terminal shows it anew every three seconds, and a pipe gets a line of JSON each time that it has changed.',
     example: 'svc status',
-    flags: [flag('hours', 'Show runs that failed within so many hours. Default: 24.')],
+    flags: [
+      flag('hours', 'Show runs that failed within so many hours. Default: 24.'),
+      flag('watch', 'Go on showing it, until Ctrl-C.', yes),
+    ],
   }),
   local({
     name: 'doctor',

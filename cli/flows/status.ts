@@ -1,6 +1,6 @@
 import type { CommandContext, Flow } from '../context/context.ts'
 import type { Client } from '../calls/client.ts'
-import { ApiFailure, usageError } from '../errors/cli-error.ts'
+import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 
 /** Of each kind so many are shown; there is a list for all of them. */
@@ -10,6 +10,44 @@ const defaultHours = 24
 /** `status`: what waits for a person, what failed lately, what works, what waits and why, and devices that are away. */
 export const status: Flow = async (context) => {
   const client = await context.connect()
+  const read = () => readStatus(context, client)
+  if (context.values.local['watch'] === true) await watch(context, read)
+  else await context.out.result(await read(), shape)
+}
+
+const shape = { look: 'status' } as const
+const againMs = 3_000
+
+/** Shows it again and again. While the server is away, what was there stays. */
+async function watch({ out, world }: CommandContext, read: () => Promise<object>): Promise<never> {
+  const isScreen = out.isTerminal && out.format !== 'json'
+  let shown: object | null = null
+  let told = ''
+  for (;;) {
+    let below = 'svc looks again every three seconds. Ctrl-C ends it.'
+    try {
+      shown = await read()
+    } catch (error) {
+      if (!isOfTheMoment(error)) throw error
+      below = 'The server does not answer; svc goes on trying.'
+      if (!isScreen && told !== below) out.message(`svc: ${below}`)
+      if (!isScreen) told = below
+    }
+    if (isScreen) await out.screen(shown ?? {}, shape, below)
+    else if (shown !== null && JSON.stringify(shown) !== told) {
+      out.jsonLine(shown)
+      told = JSON.stringify(shown)
+      await out.drained()
+    }
+    await world.sleep(againMs)
+  }
+}
+
+const isOfTheMoment = (error: unknown): boolean =>
+  (error instanceof CliError && error.exit === 'unreachable') ||
+  (error instanceof ApiFailure && (error.status === 429 || error.status >= 500))
+
+async function readStatus(context: CommandContext, client: Client) {
   const list = async (path: string, query: Record<string, unknown>) => {
     const { body } = await client.call({ method: 'GET', path: `/api/v1/${path}`, query })
     return listAt(body, 'data')
@@ -26,7 +64,7 @@ export const status: Flow = async (context) => {
   const failed = lastFailed.filter((run) => Date.parse(textAt(run, 'completedAt') ?? '') >= since)
   const away = devices.filter((device) => textAt(fieldAt(device, 'liveness'), 'status') === 'disconnected')
   const found = { approvals, questions, failed, working, waiting, away }
-  await context.out.result({ summary: summaryOf(found), ...found, next: nextOf(found) }, { look: 'status' })
+  return { summary: summaryOf(found), ...found, next: nextOf(found) }
 }
 
 /** An agent is told of no devices: those are the affair of people. */

@@ -21,6 +21,10 @@ export interface Output {
   readonly paint: Paint
   /** Prints a result in the format. */
   result(value: unknown, shape?: Shape): Promise<void>
+  /**
+   * Shows a result in the place of all that the terminal shows, as far as it fits, with the line below it.
+   */
+  screen(value: unknown, shape: Shape, below: string): Promise<void>
   /** Prints the pages of a list as one, each when it comes. */
   pages(pages: AsyncIterable<unknown>, shape?: Shape): Promise<void>
   /** Prints one line of JSON, for streams. */
@@ -63,6 +67,10 @@ export interface OutputOptions {
   isInRun: boolean
   now(): number
 }
+
+const toFirstRow = '\u001b[H'
+const toEndOfLine = '\u001b[K'
+const toEndOfScreen = '\u001b[J'
 
 export function createOutput(options: OutputOptions): Output {
   const { stdout, wanted } = options
@@ -116,6 +124,16 @@ export function createOutput(options: OutputOptions): Output {
         await printLong(text)
         show({ text: '', remark })
       }
+    },
+    async screen(value, shape, below) {
+      const lines = (await printer(shape)).whole(value).text.trimEnd().split('\n')
+      // A line that is too long wraps, which the printer sees to; the last row stays free, so that nothing scrolls.
+      const room = Math.max(1, (stdout.rows || 24) - 3)
+      const shown =
+        lines.length <= room ? lines : [...lines.slice(0, room - 1), `... and ${lines.length - room + 1} lines more`]
+      const rows = [...shown, '', terminalText(below)].map((line) => `${line}${toEndOfLine}\n`)
+      print(`${toFirstRow}${rows.join('')}${toEndOfScreen}`)
+      await drained()
     },
     async pages(pages, shape) {
       const shown = format === 'json' ? (await import('./json-pages.ts')).createJsonPages(shape) : await printer(shape)
