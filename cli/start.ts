@@ -3,10 +3,11 @@ import { realWorld } from '../shared/lib/world.ts'
 import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/parse.ts'
 import type { Command } from './arguments/command.ts'
 import type { CommandContext } from './context/context.ts'
+import { namedValues } from './arguments/named-things.ts'
 import { contractCommandsOf, listedCommands, loadLocalCommands } from './arguments/commands.ts'
 import { pathResolver } from './machine/input.ts'
 import { readEnvironment } from './machine/environment.ts'
-import { CliError, usageError } from './errors/cli-error.ts'
+import { ApiFailure, CliError, usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
 import {
   createOutput,
@@ -103,12 +104,23 @@ async function run({ command, rest, out: plainOut, env }: Invocation): Promise<n
       return createClient(await callerOf(env, workspaceId, values.params['workspaceId']), realWorld)
     },
   }
+  const names = namedValues(command, values)
+  if (names.length > 0) {
+    const { resolveNames } = await import('./http/named-references.ts')
+    await resolveNames(command, values, names, await context.connect())
+  }
   if (command.asks === true && values.local['yes'] !== true && context.isInteractive) await confirm(context)
   const flow = await flowOf(command)
   // A command is over before it would gain by optimized code. One that calls the API says so when its request is under way (client.ts),
   // because Node loads its modules slowly from then on.
   if (command.route === null) optimizeNothing()
-  return (await flow(context)) ?? 0
+  try {
+    return (await flow(context)) ?? 0
+  } catch (error) {
+    if (!(error instanceof ApiFailure)) throw error
+    const { spellRefusal } = await import('./arguments/refused-values.ts')
+    throw spellRefusal(error, context)
+  }
 }
 
 /** Nobody is asked in a pipe or a run: what runs there goes on as it is told. */

@@ -44,7 +44,7 @@ const onlyNamed = ['ajv/dist/runtime/validation_error', 'ajv-formats/dist/format
 
 /** The files that every call of `svc` loads, as one file instead of a dozen. */
 const svcStart =
-  /\/cli\/(arguments\/(command|command-table|commands|parse|values)|errors\/(cli-error|exit-codes)|flows|http\/client|machine\/(environment|files|input|paths)|output\/(failure|output|terminal-text)|replies\/fields|sign-in\/(caller|login-file|server-url)|start)\.(ts|json)$|\/shared\/api\/remediations\.ts$/
+  /\/cli\/(arguments\/(command|command-table|commands|named-things|parse|values)|errors\/(cli-error|exit-codes)|flows|http\/client|machine\/(environment|files|input|paths)|output\/(failure|output|terminal-text)|replies\/fields|sign-in\/(caller|login-file|server-url)|start)\.(ts|json)$|\/shared\/api\/remediations\.ts$/
 
 const root = join(import.meta.dirname, '..')
 

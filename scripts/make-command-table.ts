@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandsFromContract, fieldsFromContract } from '../cli/arguments/from-contract.ts'
+import { commandsFromContract, fieldsFromContract, formsFromContract } from '../cli/arguments/from-contract.ts'
 
 /**
  * Writes the commands of the contract to cli/arguments: all of each to command-table.json, names and summaries to
- * command-heads.json, and the fields of their records to command-fields.json. Run it after a change of a route's command or schemas.
+ * command-heads.json, the fields of their records to command-fields.json, and what their flags accept to command-forms.json. Run it after a change of a route's command or schemas.
  */
 const root = join(import.meta.dirname, '..')
 const commands = commandsFromContract()
@@ -16,6 +16,7 @@ write(
   commands.map(({ name, summary }) => ({ name, summary })),
 )
 write('command-fields.json', fieldsFromContract())
+write('command-forms.json', formsFromContract())
 
 function write(name: string, value: unknown): void {
   const path = join(root, 'cli/arguments', name)

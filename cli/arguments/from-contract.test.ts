@@ -82,6 +82,29 @@ test('the help of each command shows its example, its route and its error codes'
   }
 })
 
+test('the help of each command explains each positional in a line of its own: what it is, and of a reference its forms', async () => {
+  for (const command of await allCommands()) {
+    const lines = (await helpOf(command, 1_000)).split('\n')
+    for (const { name, refers } of command.positionals) {
+      const line = lines.find((each) => each.startsWith(`  <${name}> `)) ?? ''
+      const told = line.slice(`  <${name}> `.length).trim()
+      const said = [command.name, name, told]
+      expect(said, 'it says what it is').toEqual([command.name, name, expect.stringMatching(/^[A-Z`].{7,}[.)]$/)])
+      expect(said, 'it says more than that it has an id').not.toEqual([
+        command.name,
+        name,
+        expect.stringMatching(/^Its? id\b/),
+      ])
+      if (refers !== undefined)
+        expect(said, 'its forms').toEqual([
+          command.name,
+          name,
+          expect.stringMatching(/\b(?:id|UUID|name|slug|key|@handle)s?\b/),
+        ])
+    }
+  }
+})
+
 test('docs/cli.md describes each exit status as svc does', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8').replaceAll('`', '')
   const rows = page.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))

@@ -1,11 +1,14 @@
 import { contract } from '../../shared/api/index.ts'
 import { flagsOf } from '../../shared/api/flags.ts'
 import type { CommandSpec, PositionalSpec } from '../../shared/api/command.ts'
+import { acceptedForm, referenceAt } from '../../shared/api/accepted-form.ts'
+import type { ReferenceKind } from '../../shared/api/references.ts'
 import { schemaAt, shapeOf } from '../../shared/api/schema-shape.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
 import { fieldNamesOf, replyShapeOf } from '../../shared/api/reply-shape.ts'
 import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 import type { Command } from './command.ts'
+import { isNamed } from './named-things.ts'
 
 /**
  * Derives the commands of `svc` from the contract. The result is stored as `command-table.json`, because reading the
@@ -64,13 +67,50 @@ function ownErrors(route: AnyRoute): string[] {
 
 function positionalOf(route: AnyRoute, spec: PositionalSpec): PositionalSpec {
   if (spec.target === null) return { ...spec }
-  const [part, ...path] = spec.target.split('.') as ['params' | 'query' | 'body', ...string[]]
-  const schema = schemaAt(route[part], path)
+  const schema = schemaOf(route, spec.target)
   if (schema === null) throw new Error(`${route.id}: no ${spec.target} for a positional`)
-  const { description } = shapeOf(schema)
-  const { example } = schema.meta() ?? {}
-  const told = description ?? spec.description ?? (typeof example === 'string' ? `Its id, such as ${example}.` : null)
-  return { ...spec, ...(told === null ? {} : { description: told }) }
+  const { kind, takes } = { kind: undefined, takes: acceptedForm(schema), ...referenceAt(schema) }
+  // What a reference is, and its forms, are told in one way; of all else the schema says what it is.
+  const told =
+    spec.description ??
+    (kind === undefined ? shapeOf(schema).description : null) ??
+    `${article(kind ?? spec.name)}: ${formsOf(kind, takes)}.`
+  return { ...spec, description: told, ...(kind === undefined ? {} : { refers: kind }) }
+}
+
+/** `svc` also takes the names of things that the server knows by their ids alone. */
+const formsOf = (kind: ReferenceKind | undefined, takes: string) =>
+  kind !== undefined && isNamed(kind) ? `its name, or ${takes}` : takes
+
+const article = (noun: string) => `${/^[aeio]/.test(noun) ? 'An' : 'A'} ${noun.replaceAll('-', ' ')}`
+
+/** The forms that each flag and positional accepts, by command and spelling. */
+export function formsFromContract(): Record<string, Record<string, string>> {
+  const forms: Record<string, Record<string, string>> = {}
+  for (const route of contract) {
+    for (const spec of route.commands) {
+      const told: Record<string, string> = {}
+      const positionals = (spec.positionals ?? []).map(({ name, target, description }) => ({
+        spelling: `<${name}>`,
+        target,
+        own: description,
+      }))
+      const flags = flagsOf(route, spec).map(({ name, target }) => ({ spelling: `--${name}`, target, own: undefined }))
+      for (const { spelling, target, own } of [...positionals, ...flags]) {
+        const schema = target === null ? null : schemaOf(route, target)
+        // A flow may take another form than the route that it calls.
+        if (own !== undefined) told[spelling] = `${own.charAt(0).toLowerCase()}${own.slice(1)}`.replace(/\.$/, '')
+        else if (schema !== null) told[spelling] = formsOf(referenceAt(schema)?.kind, acceptedForm(schema))
+      }
+      forms[spec.command] = told
+    }
+  }
+  return forms
+}
+
+function schemaOf(route: AnyRoute, target: string) {
+  const [part, ...path] = target.split('.') as ['params' | 'query' | 'body', ...string[]]
+  return schemaAt(route[part], path)
 }
 
 function callersInWords(route: AnyRoute): string {

@@ -140,7 +140,8 @@ const permissionsAgent = {
   name: 'agent',
   target: null,
   isOptional: true,
-  description: 'The agent. Default: me, the agent of the run.',
+  description: 'An agent: an `agt_` id, a @handle, a name or a UUID. Default: me, the agent of the run.',
+  refers: 'agent',
 } as const
 const ruleFlags = (verb: string) =>
   ['deny', 'ask', 'allow'].map((list) => flag(list, `A rule to ${verb} the ${list} list.`, { repeatable: true }))
@@ -194,7 +195,8 @@ const ownCommands = [
       {
         name: 'run',
         target: 'params.runId',
-        description: 'Id of the run; `current` is the run that this shell is in.',
+        description: 'A run: an id such as run_3nB7cW1yHsD5jK9q, or `current` within a run.',
+        refers: 'run',
       },
     ],
   }),
@@ -204,7 +206,14 @@ const ownCommands = [
     description:
       'Shows each step as it begins and ends, what is asked of people, and what the program logs; the exit status says how it ended. Ctrl-C ends svc alone.',
     example: 'svc workflow runs watch flr_9mZ2pL5yRd7Vf0Jg',
-    positionals: [{ name: 'workflow-run', target: 'params.workflowRunId', description: 'Id of the run.' }],
+    positionals: [
+      {
+        name: 'workflow-run',
+        target: 'params.workflowRunId',
+        description: 'A workflow run: an id such as flr_9mZ2pL5yRd7Vf0Jg.',
+        refers: 'workflow run',
+      },
+    ],
   }),
   local({
     name: 'status',
@@ -231,8 +240,8 @@ const ownCommands = [
       'PATH is below /api/v1 unless it begins with /api/. The default method is GET, or POST with fields or --input. Fields of a GET go into the query. In --field, `true`, `false`, `null` and numbers are typed, `@file` is the text of a file (`@-`: standard input), `a[b]=1` and `a[]=1` make objects and lists.',
     example: 'svc api GET /runs --field status=running --paginate',
     positionals: [
-      { name: 'method', target: null, description: 'GET, POST, PUT, PATCH or DELETE.' },
-      { name: 'path', target: null, isOptional: true, description: 'For example /agents/me.' },
+      { name: 'method', target: null, description: 'The method: GET, POST, PUT, PATCH or DELETE.' },
+      { name: 'path', target: null, isOptional: true, description: 'The path, for example /agents/me.' },
     ],
     flags: [
       flag('field', 'Adds key=value to the body or the query.', { repeatable: true, aliases: ['f'] }),
@@ -254,7 +263,7 @@ const ownCommands = [
         name: 'harness',
         target: null,
         isOptional: true,
-        description: 'claude (default), codex, cursor or opencode.',
+        description: 'The harness: claude (default), codex, cursor or opencode.',
       },
     ],
     flags: [flag('with-token', 'Write your login token of this machine into it, in place of the variable.', yes)],
@@ -263,14 +272,22 @@ const ownCommands = [
     name: 'completion',
     summary: 'Print the script that completes svc commands in a shell',
     example: 'svc completion bash > ~/.local/share/bash-completion/completions/svc',
-    positionals: [{ name: 'shell', target: null, description: 'bash, zsh or fish.' }],
+    positionals: [{ name: 'shell', target: null, description: 'The shell: bash, zsh or fish.' }],
   }),
   local({
     name: 'complete-words',
     summary: 'Print the words that may follow the given ones; completion scripts call it',
     example: 'svc complete-words -- run get --ex',
     hidden: true,
-    positionals: [{ name: 'words', target: null, isOptional: true, variadic: true }],
+    positionals: [
+      {
+        name: 'words',
+        target: null,
+        isOptional: true,
+        variadic: true,
+        description: 'The words of the line behind `svc`; the last one is being typed.',
+      },
+    ],
   }),
   local({
     name: 'help',

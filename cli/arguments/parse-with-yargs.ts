@@ -1,4 +1,5 @@
 import yargs, { type Argv, type Options } from 'yargs'
+import { acceptedForms } from './accepted-forms.ts'
 import { flagsFor, hint, placePositionals, spellingsOf } from './parse.ts'
 import type { Command, ParsedArguments } from './command.ts'
 import type { CommandFlag } from '../../shared/api/command.ts'
@@ -29,7 +30,9 @@ export function parseWithYargs(command: Command, rest: readonly string[]): Parse
     const values = (Array.isArray(value) ? value : [value]) as (string | boolean)[]
     flags[flag.name] = values.map((item) => (flag.bare !== undefined && item === '' ? true : item))
     if (flag.bare === undefined && flag.kind !== 'boolean' && values.includes('') && isBare(flag, rest)) {
-      throw usageError(`--${flag.name} needs a value.`, hint(command))
+      const takes = acceptedForms(command.name)[`--${flag.name}`]
+      const form = flag.choices?.join(', ') ?? takes
+      throw usageError(`--${flag.name} needs a value.${form === undefined ? '' : ` It takes ${form}.`}`, hint(command))
     }
   }
   return { positionals: placePositionals(command, parsed._.map(String)), flags }

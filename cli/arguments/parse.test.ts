@@ -228,7 +228,7 @@ describe('a command line', () => {
     ['run cancel', ['current', 'again'], 'does not take `again`'],
     ['run get', ['current', '--bogus'], 'There is no flag --bogus.'],
     ['run create', ['--prompt', 'x'], 'needs --agent'],
-    ['run list', ['--limit', 'many'], 'takes a number'],
+    ['run list', ['--limit', 'many'], 'takes a whole number from 1 to 100'],
     ['run list', ['--status', 'lost'], 'cannot be `lost`'],
     ['run create', ['--agent', '--prompt', 'x'], '--agent needs a value'],
     ['run create', ['--agent', '@a', '--no-prompt'], 'There is no flag --no-prompt.'],

@@ -1,5 +1,6 @@
 import { flagsFor, hint } from './parse.ts'
 import type { Command, ParsedArguments } from './command.ts'
+import { valueAt } from './named-things.ts'
 import { usageError } from '../errors/cli-error.ts'
 import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
 
@@ -35,12 +36,13 @@ export async function valuesOf(command: Command, parsed: ParsedArguments, source
       values.dropped.push(flag.name)
       continue
     }
-    const value = await flagValue(flag, given, sources)
+    const value = await flagValue({ command, flag }, given, sources)
     if (flag.target === null) values.local[flag.name] = value
     else {
       const other = setBy.get(flag.target)
       if (other !== undefined) throw usageError(`--${other} and --${flag.name} cannot be given together.`)
       setBy.set(flag.target, flag.name)
+      demandName(`--${flag.name}`, flag.target, value)
       place(values, flag.target, value)
     }
   }
@@ -53,7 +55,10 @@ export async function valuesOf(command: Command, parsed: ParsedArguments, source
         `<${positional.name}> and --${setBy.get(positional.target)} cannot be given together.`,
         hint(command),
       )
-    else place(values, positional.target, isNull(positional, words[0]!) ? null : words[0])
+    else {
+      demandName(`<${positional.name}>`, positional.target, words[0])
+      place(values, positional.target, isNull(positional, words[0]!) ? null : words[0])
+    }
   }
   for (const flag of command.flags) {
     if (flag.required === true && parsed.flags[flag.name] === undefined && !isSet(values, flag.target)) {
@@ -63,15 +68,26 @@ export async function valuesOf(command: Command, parsed: ParsedArguments, source
   return values
 }
 
+/** An empty part of a path would be that of another route. */
+function demandName(spelling: string, target: string, value: unknown): void {
+  if (value === '' && target.startsWith('params.'))
+    throw usageError(`${spelling} is empty: it names nothing.`, 'Is a variable unset?')
+}
+
 /** The command's word for null (such as `none`) and `null` itself both mean null. */
 const isNull = ({ nullWord }: PositionalSpec, word: string) =>
   nullWord !== undefined && (word === nullWord || word === 'null')
 
-async function flagValue(flag: CommandFlag, given: readonly (string | boolean)[], sources: ValueSources) {
+interface FlagOf {
+  command: Command
+  flag: CommandFlag
+}
+
+async function flagValue({ command, flag }: FlagOf, given: readonly (string | boolean)[], sources: ValueSources) {
   // Of a flag that takes one value the last one counts.
   const taken = flag.repeatable === true ? given.flatMap((item) => wordsOf(flag, item)) : given.slice(-1)
   const read: unknown[] = []
-  for (const item of taken) read.push(await itemValue(flag, item, sources))
+  for (const item of taken) read.push(await itemValue({ command, flag }, item, sources))
   if (flag.repeatable !== true) return read[0]
   if (!read.includes(null)) return read
   if (read.length > 1) throw usageError(`--${flag.name} ${flag.nullWord} stands alone: it clears all of them.`)
@@ -82,7 +98,7 @@ async function flagValue(flag: CommandFlag, given: readonly (string | boolean)[]
 const wordsOf = ({ choices }: CommandFlag, item: string | boolean): (string | boolean)[] =>
   choices !== undefined && typeof item === 'string' ? item.split(',') : [item]
 
-async function itemValue(flag: CommandFlag, item: string | boolean, sources: ValueSources): Promise<unknown> {
+async function itemValue({ command, flag }: FlagOf, item: string | boolean, sources: ValueSources): Promise<unknown> {
   if (flag.kind === 'boolean') return item
   if (typeof item === 'boolean') return flag.bare
   if (flag.nullWord !== undefined && item === flag.nullWord) return null
@@ -91,12 +107,17 @@ async function itemValue(flag: CommandFlag, item: string | boolean, sources: Val
   }
   switch (flag.kind) {
     case 'number':
-      if (!/^-?\d{1,15}(\.\d{1,15})?$/.test(item)) throw usageError(`--${flag.name} takes a number, not \`${item}\`.`)
+      if (!/^-?\d{1,15}(\.\d{1,15})?$/.test(item))
+        throw usageError(
+          `--${flag.name} cannot be \`${item}\`. It takes ${(await formOf(command, flag)) ?? 'a number'}.`,
+        )
       return Number(item)
     case 'json':
-      return jsonFrom(item, `--${flag.name}`)
+      return jsonFrom(item, `--${flag.name}`, (await formOf(command, flag)) ?? 'JSON')
     case 'file':
-      return (await (await import('../machine/input.ts')).readFileOrInput(item, sources)).toString('utf8')
+      return (await (await import('../machine/input.ts')).readFileOrInput(item, sources, `--${flag.name}: `)).toString(
+        'utf8',
+      )
     default:
       return item
   }
@@ -113,15 +134,22 @@ export function localTexts({ local }: Values, name: string): readonly string[] {
   return Array.isArray(value) ? (value as string[]) : []
 }
 
-export function jsonFrom(text: string, where: string): unknown {
+export function jsonFrom(text: string, where: string, takes?: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch (error) {
-    throw usageError(`${where} is not JSON: ${(error as Error).message}.`)
+    const form = takes === undefined ? '' : ` It takes ${takes}.`
+    throw usageError(`${where} is not JSON: ${(error as Error).message}.${form}`)
   }
 }
 
-function place(values: Values, target: string, value: unknown): void {
+/** Read only for a refusal: what the flag takes, in words. */
+async function formOf({ name }: Command, flag: CommandFlag): Promise<string | undefined> {
+  const { acceptedForms } = await import('./accepted-forms.ts')
+  return acceptedForms(name)[`--${flag.name}`]
+}
+
+export function place(values: Values, target: string, value: unknown): void {
   const [part, ...path] = target.split('.') as ['params' | 'query' | 'body', ...string[]]
   if (part === 'params') {
     values.params[path[0]!] = String(value)
@@ -134,9 +162,5 @@ function place(values: Values, target: string, value: unknown): void {
 }
 
 function isSet(values: Values, target: string | null): boolean {
-  if (target === null) return false
-  const [part, ...path] = target.split('.') as ['params' | 'query' | 'body', ...string[]]
-  let at: unknown = values[part]
-  for (const key of path) at = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[key] : undefined
-  return at !== undefined
+  return target !== null && valueAt(values, target) !== undefined
 }

@@ -28,23 +28,46 @@ export class CliError extends Error {
   }
 }
 
+/** The part of a command line that the server refused. */
+export interface RefusedValue {
+  /** `--limit` or `<run>` */
+  spelling: string
+  /** A sentence about it. */
+  message: string
+}
+
+/** What a refusal says, in the spelling of the command line. */
+export interface RefusedLine {
+  values: readonly RefusedValue[]
+  /** A value does not have its form: the line cannot be read. */
+  isUsage: boolean
+}
+
 /** A refusal by the server. `body` is its JSON as it came, or its text. */
 export class ApiFailure extends Error {
   readonly status: number
   readonly body: unknown
   /** The envelope's code; null for the plain errors of older routes and for answers that are not the server's. */
   readonly code: string | null
+  readonly line: RefusedLine | null
 
-  constructor(status: number, body: unknown) {
+  constructor(status: number, body: unknown, line: RefusedLine | null = null) {
     const { code, message } = describeBody(body)
     super(message ?? `The server answered with status ${status}.`)
     this.name = 'ApiFailure'
     this.status = status
     this.body = body
     this.code = code
+    this.line = line
+  }
+
+  /** The same refusal, told by what stands in the command line. */
+  spelled(line: RefusedLine): ApiFailure {
+    return new ApiFailure(this.status, this.body, line)
   }
 
   get exit(): ExitName {
+    if (this.line?.isUsage === true) return 'usage'
     return this.status === 401 ? 'not_signed_in' : 'refused'
   }
 }

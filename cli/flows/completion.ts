@@ -1,20 +1,43 @@
-import { flagsFor, matchCommand } from '../arguments/parse.ts'
+import { flagsFor, matchCommand, spellingsOf } from '../arguments/parse.ts'
 import { allCommands } from '../arguments/commands.ts'
 import type { Command } from '../arguments/command.ts'
-import type { Flow } from '../context/context.ts'
+import type { PositionalSpec } from '../../shared/api/command.ts'
+import type { CommandContext, Flow } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
+import type { Candidate } from './complete-references.ts'
 
 // Shell completion: three small scripts, each of which asks `svc complete-words` for the words that may follow.
 
 const bash = `# svc completion for bash
+# The shell also breaks words at @, = and :, and completes what stands behind these.
 _svc() {
-  local IFS=$'\\n'
-  COMPREPLY=($(svc complete-words -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
-  if [[ \${#COMPREPLY[@]} -eq 0 ]]; then
-    COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
+  local i word line whole before cur=\${COMP_WORDS[COMP_CWORD]} rest=\${COMP_LINE:0:COMP_POINT}
+  local -a words=()
+  for (( i = 0; i <= COMP_CWORD; i++ )); do
+    word=\${COMP_WORDS[i]}
+    if (( i > 0 )) && [[ $rest != [[:space:]]* && ( -n $word || -n \${words[1]} ) && -n $COMP_LINE ]]; then
+      words[\${#words[@]}-1]+=$word
+    else
+      rest=\${rest#"\${rest%%[![:space:]]*}"}
+      words+=("$word")
+    fi
+    rest=\${rest#"$word"}
+  done
+  whole=\${words[\${#words[@]}-1]}
+  before=\${whole%"$cur"}
+  case $cur in '@' | '=' | ':') before=$whole ;; esac
+  COMPREPLY=()
+  while IFS= read -r line; do
+    word=\${line%%$'\\t'*}
+    word=\${word#"$before"}
+    [[ -n $word ]] && COMPREPLY+=("$(printf %q "$word")")
+  done < <(svc complete-words -- "\${words[@]:1}" 2>/dev/null)
+  if (( \${#COMPREPLY[@]} == 0 )); then
+    type compopt >/dev/null 2>&1 && compopt -o filenames
+    while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$cur")
   fi
 }
-complete -o filenames -F _svc svc
+complete -F _svc svc
 `
 
 const zsh = `#compdef svc
@@ -23,7 +46,7 @@ _svc() {
   local -a candidates
   local line
   for line in "\${(@f)$(svc complete-words -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
-    [[ -n $line ]] && candidates+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+    [[ -n $line ]] && candidates+=("\${\${\${line%%$'\\t'*}//\\\\/\\\\\\\\}//:/\\\\:}:\${line#*$'\\t'}")
   done
   if (( \${#candidates} )); then
     _describe svc candidates
@@ -52,14 +75,54 @@ export const completion: Flow = async ({ out, values }) => {
   out.text(script)
 }
 
-export const completeWords: Flow = async ({ out, positionals }) => {
-  const candidates = candidatesFor(await allCommands(), positionals['words'] ?? [])
-  for (const { word, description } of candidates) out.text(`${word}\t${description}`)
+export const completeWords: Flow = async (context) => {
+  const words = context.positionals['words'] ?? []
+  const commands = await allCommands()
+  const found = [...candidatesFor(commands, words), ...(await referencesFor(context, commands, words))]
+  if (found.length > 0) context.out.text(found.map(({ word, description }) => `${word}\t${description}\n`).join(''))
 }
 
-export interface Candidate {
-  word: string
-  description: string
+/** The words that the server knows for what is being typed. */
+async function referencesFor(context: CommandContext, commands: readonly Command[], words: readonly string[]) {
+  const typed = words.at(-1) ?? ''
+  const match = matchCommand(commands, words.slice(0, -1))
+  const place = match === null ? null : referencePlace(match.command, match.rest, typed)
+  if (match === null || place === null) return []
+  const { referenceCandidates } = await import('./complete-references.ts')
+  const named = match.rest.indexOf('--workspace')
+  const workspaceId = named === -1 ? null : (match.rest[named + 1] ?? null)
+  const found = await referenceCandidates(context, { kind: place.kind, workspaceId })
+  return found
+    .map(({ word, description }) => ({ word: place.before + word, description }))
+    .filter(({ word }) => word.startsWith(typed))
+}
+
+/** What the word that is being typed names, and what stands before the name in it. */
+function referencePlace(command: Command, rest: readonly string[], typed: string) {
+  const flags = flagsFor(command)
+  const flagAt = (word: string | undefined) =>
+    flags.find((flag) => flag.kind !== 'boolean' && word === `--${flag.name}`)
+  const open = flagAt(rest.at(-1))
+  if (open !== undefined) return open.refers === undefined ? null : { kind: open.refers, before: '' }
+  if (typed.startsWith('-')) {
+    const [name] = typed.split('=', 1)
+    const kind = typed.includes('=') ? flagAt(name)?.refers : undefined
+    return kind === undefined ? null : { kind, before: `${name}=` }
+  }
+  const kind = positionalAt(command, rest)?.refers
+  return kind === undefined ? null : { kind, before: '' }
+}
+
+/** The positional that comes next. */
+function positionalAt(command: Command, rest: readonly string[]): PositionalSpec | undefined {
+  const withValue = new Set(
+    flagsFor(command)
+      .filter(({ kind }) => kind !== 'boolean')
+      .flatMap(spellingsOf),
+  )
+  const place = rest.filter((word, at) => !word.startsWith('-') && !withValue.has(rest[at - 1] ?? '')).length
+  const positional = command.positionals[Math.min(place, command.positionals.length - 1)]
+  return place >= command.positionals.length && positional?.variadic !== true ? undefined : positional
 }
 
 /** The candidates for the last of `words`. */
@@ -105,9 +168,8 @@ function followers(command: Command, rest: readonly string[], typed: string): Ca
 
 /** Words with a special meaning in the place of the next positional. */
 function wordsFor(command: Command, rest: readonly string[]): Candidate[] {
-  const place = rest.filter((word) => !word.startsWith('-')).length
-  const positional = command.positionals[Math.min(place, command.positionals.length - 1)]
-  if (positional === undefined || (place >= command.positionals.length && positional.variadic !== true)) return []
+  const positional = positionalAt(command, rest)
+  if (positional === undefined) return []
   if (command.name === 'completion') return Object.keys(scripts).map((word) => ({ word, description: 'shell' }))
   if (positional.target === 'params.runId') return [{ word: 'current', description: 'the run this shell is in' }]
   if (positional.target === 'params.agentId') return [{ word: 'me', description: 'the calling agent' }]

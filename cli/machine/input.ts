@@ -27,10 +27,11 @@ function currentFolder(): string | null {
   }
 }
 
-/** Reads the bytes of a file; `-` is standard input. */
+/** Reads the bytes of a file; `-` is standard input. `where` stands before what is said about a file that cannot be read. */
 export async function readFileOrInput(
   path: string,
   { resolvePath, readInput }: { resolvePath: (given: string) => string; readInput: () => Promise<Buffer> },
+  where = '',
 ): Promise<Buffer> {
   if (path === '-') return readInput()
   const file = resolvePath(path)
@@ -38,6 +39,8 @@ export async function readFileOrInput(
     // Not imported, as in files.ts. The promise version would take longer to load than the file.
     return process.getBuiltinModule('node:fs').readFileSync(file)
   } catch (error) {
-    throw usageError(`The file ${path} cannot be read: ${(error as Error).message}.`)
+    throw usageError(
+      `${where}${where === '' ? 'The' : 'the'} file ${path} cannot be read: ${(error as Error).message}.`,
+    )
   }
 }

@@ -1,4 +1,4 @@
-import { ApiFailure, CliError } from '../errors/cli-error.ts'
+import { ApiFailure, CliError, type RefusedLine } from '../errors/cli-error.ts'
 import { fieldAt, textAt } from '../replies/fields.ts'
 import { remediations } from '../../shared/api/remediations.ts'
 import { jsonText } from './terminal-text.ts'
@@ -12,7 +12,7 @@ export function exitNameOf(error: unknown) {
 /** The server's envelope as it came, or one of the same shape for errors of svc itself. */
 export function envelopeOf(error: unknown): unknown {
   if (error instanceof ApiFailure) {
-    if (typeof error.body === 'object' && error.body !== null) return error.body
+    if (typeof error.body === 'object' && error.body !== null) return withLine(error.body, error.line)
     return { error: { type: 'api_error', code: 'cli.unexpected_answer', message: error.message, status: error.status } }
   }
   if (error instanceof CliError) {
@@ -32,19 +32,28 @@ export function envelopeOf(error: unknown): unknown {
   }
 }
 
+/** Programs that call svc type flags, too: what the refusal means for these stands beside what the server said. */
+function withLine(body: object, line: RefusedLine | null): object {
+  const envelope = fieldAt(body, 'error')
+  if (line === null || typeof envelope !== 'object' || envelope === null) return body
+  return { ...body, error: { ...envelope, arguments: line.values } }
+}
+
 export function sentenceOf(error: unknown, isInRun: boolean): string {
   const envelope = fieldAt(envelopeOf(error), 'error')
   if (typeof envelope === 'string') return `svc: ${envelope}\n`
   const message = textAt(envelope, 'message') ?? (error instanceof Error ? error.message : 'The call failed.')
-  const lines = [`svc: ${message}`]
+  const line = error instanceof ApiFailure ? error.line : null
+  const lines = line?.isUsage === true ? linesOf(line) : [`svc: ${message}`]
   const found = fieldAt(envelope, 'details', 'fields')
   const fields = Array.isArray(found) ? (found as unknown[]) : null
-  for (const field of fields ?? [])
+  for (const field of line?.isUsage === true ? [] : (fields ?? []))
     lines.push(`  ${wordOf(fieldAt(field, 'path'))}: ${wordOf(fieldAt(field, 'message'))}`)
-  const place = [textAt(envelope, 'param'), ...placeIn(envelope)].filter((part) => part !== null)
-  if (place.length > 0 && fields === null) lines.push(`  at: ${place.join(', ')}`)
+  const param = line?.values[0]?.spelling ?? textAt(envelope, 'param')
+  const place = [param, ...placeIn(envelope)].filter((part) => part !== null)
+  if (line?.isUsage !== true && place.length > 0 && fields === null) lines.push(`  at: ${place.join(', ')}`)
   const allowed = fieldAt(envelope, 'allowedValues')
-  if (Array.isArray(allowed)) lines.push(`  allowed: ${allowed.map(wordOf).join(', ')}`)
+  if (Array.isArray(allowed) && line?.isUsage !== true) lines.push(`  allowed: ${allowed.map(wordOf).join(', ')}`)
   const remediation = textAt(envelope, 'remediation')
   if (remediation === 'sign_in' && !isInRun) lines.push('Type `svc login` to sign in again.')
   else if (remediation !== null) lines.push(error instanceof CliError ? remediation : adviceOf(remediation))
@@ -54,6 +63,9 @@ export function sentenceOf(error: unknown, isInRun: boolean): string {
   if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
   return `${lines.join('\n')}\n`
 }
+
+const linesOf = ({ values }: RefusedLine): string[] =>
+  values.map(({ message }, at) => `${at === 0 ? 'svc: ' : '  '}${message}`)
 
 /** A server of another release may have names that this svc does not know. */
 const adviceOf = (name: string) => (Object.hasOwn(remediations, name) ? remediations[name]! : `  fix: ${name}`)

@@ -61,7 +61,10 @@ const maxSchemaBytes = 64 * 1024
 
 /** JSON Schemas (draft 2020-12) by name. */
 export const jsonSchemas = z
-  .record(z.string().regex(/^[A-Za-z][\w.-]{0,199}$/), z.record(z.string(), z.unknown()))
+  .record(
+    z.string().regex(/^[A-Za-z][\w.-]{0,199}$/, 'must be 1 to 200 letters, digits, `.`, `-` and `_`, a letter first'),
+    z.record(z.string(), z.unknown()),
+  )
   .refine((schemas) => Object.keys(schemas).length <= maxSchemas, `at most ${maxSchemas} schemas`)
   .refine((schemas) => JSON.stringify(schemas).length <= maxSchemaBytes, `at most ${maxSchemaBytes} bytes`)
 export type JsonSchemas = z.infer<typeof jsonSchemas>

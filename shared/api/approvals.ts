@@ -128,7 +128,7 @@ const raisedThing = z.object({
   name: z.string().trim().min(1).max(200).optional().describe('What is to be done, in a word.'),
   inputDigest: z
     .string()
-    .regex(/^[0-9a-f]{64}$/)
+    .regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
     .optional()
     .describe('SHA-256 (hex) of the exact call; made from the rest when left out.'),
   safeSummary: z.string().max(2000).optional().describe('One line without secrets.'),
@@ -218,7 +218,14 @@ export const approvalRoutes = {
     ],
     cli: {
       command: 'approval request',
-      positionals: [{ name: 'task', target: 'body.taskId', isOptional: true }],
+      positionals: [
+        {
+          name: 'task',
+          target: 'body.taskId',
+          isOptional: true,
+          description: 'The task it is about: a `tsk_` id or a key. Default: the one of the run.',
+        },
+      ],
       flags: {
         'run-id': null,
         description: { target: 'body.prompt' },

@@ -26,7 +26,7 @@ const triggerBody = z
       .string()
       .trim()
       .max(200)
-      .regex(/^\S+(\s+\S+){4}$/, 'five fields, separated by spaces')
+      .regex(/^\S+(\s+\S+){4}$/, 'must be five fields with spaces between, such as `0 3 * * *`')
       .optional()
       .describe('When: minute, hour, day of month, month, day of week.'),
     timezone: z.string().min(1).max(100).optional().describe('IANA time zone of the cron fields; default UTC.'),
@@ -34,7 +34,7 @@ const triggerBody = z
     repo: z
       .string()
       .max(140)
-      .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38})\/[A-Za-z0-9._-]{1,100}$/, 'owner/name')
+      .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38})\/[A-Za-z0-9._-]{1,100}$/, 'must be owner/name')
       .toLowerCase()
       .optional()
       .describe('Repository of the git events: owner/name.'),
@@ -48,7 +48,7 @@ const fields = {
   prompt: z.string().min(1).max(100_000).describe('Prompt of the run that a fire starts.'),
   workflow: z
     .string()
-    .regex(/^[a-z0-9_]{1,64}$/, '1 to 64 lower-case letters, digits and underscores')
+    .regex(/^[a-z0-9_]{1,64}$/, 'must be 1 to 64 lower-case letters, digits and underscores')
     .nullable()
     .describe('Workflow that a git event starts instead of a run.'),
   agentId: agentRef,

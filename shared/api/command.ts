@@ -1,3 +1,5 @@
+import type { ReferenceKind } from './references.ts'
+
 /** A flag that names a file whose text is sent; `what` says what the file holds. */
 export const fileFlag = (target: string, what: string) =>
   ({ target, kind: 'file', description: `File with ${what} (\`-\`: standard input).` }) as const
@@ -37,6 +39,8 @@ export interface PositionalSpec {
   variadic?: boolean
   /** The word for which null is sent. */
   nullWord?: string
+  /** What it names. Its schema says so, where it has a target. */
+  refers?: ReferenceKind
 }
 
 export interface FlagOverride {
@@ -72,6 +76,8 @@ export interface CommandFlag extends FlagOverride {
   choices?: readonly string[]
   /** The most rows that one page has, of a flag for the number of rows. */
   perPage?: number
+  /** What its value names. */
+  refers?: ReferenceKind
 }
 
 type Fallback = 'this_device' | 'own_workspace'

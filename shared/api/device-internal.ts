@@ -40,7 +40,7 @@ export const deviceInternalRoutes = {
       publicId: devicePublicId,
       nonce: z
         .string()
-        .regex(/^[0-9a-f]+$/)
+        .regex(/^[0-9a-f]+$/, 'must be hexadecimal digits')
         .length(nonceBytes * 2),
     }),
     reply: z.object({ proofs: z.array(z.string()).describe('One for each token that the device may have.') }),

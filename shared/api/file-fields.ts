@@ -105,7 +105,11 @@ export const fileKeys = {
     .describe('Its name.'),
   description: z.string().max(2_000).describe('What it is.'),
   visibility: z.enum(visibilities).describe('`private`: only its owner and workspace admins see it.'),
-  contentType: z.string().max(255).regex(mediaType).describe('MIME type; found out when it is left out.'),
+  contentType: z
+    .string()
+    .max(255)
+    .regex(mediaType, 'must be a media type, such as text/plain')
+    .describe('MIME type; found out when it is left out.'),
 } as const
 
 const entityRef = z.string().min(1).max(200).describe('`tsk_` id, task key, `prj_`, `run_`, `cnv_` or `msg_` id.')

@@ -61,7 +61,9 @@ export const fileRelationRoutes = {
     errors: ['resource_not_found'],
     cli: {
       command: 'file bulk-relate',
-      positionals: [{ name: 'file', target: null, description: 'Ids of files.', variadic: true }],
+      positionals: [
+        { name: 'file', target: null, description: 'Files: ids such as file_6kR2wB9xTnV4pL7c.', variadic: true },
+      ],
       flags: { 'file-ids': null },
       flow: true,
       example: `svc file bulk-relate ${exampleFile} file_2mX8qC5vRbN1tK6z --entity-type task --entity-id WEB-12 --role spec`,

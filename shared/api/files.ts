@@ -245,7 +245,9 @@ export const fileRoutes = {
     errors: ['sweeper_not_registered'],
     cli: {
       command: 'file bulk-delete',
-      positionals: [{ name: 'file', target: null, description: 'Ids of files.', variadic: true }],
+      positionals: [
+        { name: 'file', target: null, description: 'Files: ids such as file_6kR2wB9xTnV4pL7c.', variadic: true },
+      ],
       flags: { 'file-ids': null },
       flow: true,
       example: `svc file bulk-delete ${exampleFile} file_2mX8qC5vRbN1tK6z`,

@@ -1,5 +1,6 @@
 import type { CommandFlag, CommandSpec, FlagKind, FlagOverride } from './command.ts'
 import type { AnyRoute } from './route.ts'
+import { referenceAt } from './accepted-form.ts'
 import { schemaAt, shapeOf, type ValueShape } from './schema-shape.ts'
 
 export const kebab = (key: string) => key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
@@ -56,12 +57,20 @@ function flagOf(route: AnyRoute, name: string, override: FlagOverride): CommandF
     ...(target === 'query.limit' && shape?.max != null ? { perPage: shape.max } : {}),
     ...(target === 'query.startingAfter' && !isNamed(route, 'after') ? { aliases: ['after'] } : {}),
     ...(shape?.nullable ? { nullWord: nullWordFor(shape) } : {}),
+    ...referredBy(route, target),
     ...others,
   }
 }
 
 /** Lists that page by ids take the name of all other lists, too, where they have no other use for it. */
 const isNamed = (route: AnyRoute, key: string) => key in ((route.query as { shape?: object }).shape ?? {})
+
+function referredBy(route: AnyRoute, target: string | null): Pick<CommandFlag, 'refers'> {
+  const [part, ...path] = (target ?? '').split('.') as ['params' | 'query' | 'body', ...string[]]
+  const schema = target === null ? null : schemaAt(route[part], path)
+  const reference = schema === null ? null : referenceAt(schema)
+  return reference === null ? {} : { refers: reference.kind }
+}
 
 function shapeAt(route: AnyRoute, target: string): ValueShape {
   const [part, ...path] = target.split('.') as ['params' | 'query' | 'body', ...string[]]

@@ -47,10 +47,14 @@ export const absolutePath = z
   .string()
   .min(1)
   .max(4096)
-  .regex(/^(\/|[A-Za-z]:[\\/]|\\\\)/, 'not an absolute path')
+  .regex(/^(\/|[A-Za-z]:[\\/]|\\\\)/, 'must be an absolute path')
 
 const ofFolder = { callers: peopleOnly, params: z.object({ shortId: folderShortId }) } as const
-const positional = { name: 'fs_id', target: 'params.shortId' } as const
+const positional = {
+  name: 'fs_id',
+  target: 'params.shortId',
+  description: 'A folder: an id such as fs_0mN4bV8cQwE2rT6y.',
+} as const
 
 export const folderRoutes = {
   list: defineRoute({

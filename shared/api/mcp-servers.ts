@@ -12,7 +12,10 @@ export const mcpTransports = ['http', 'sse', 'stdio'] as const
 const fields = {
   name: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/)
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
+      'must be 1 to 64 letters, digits, `-` and `_`, a letter or a digit first',
+    )
     .refine((name) => mcpServerName.test(name), 'holds __, or ends with _')
     .describe('By which rules know its tools (`mcp__<name>__<tool>`): letters, digits, - and _.'),
   transport: z
@@ -77,7 +80,9 @@ export const mcpToolShown = z
 export type McpTool = z.infer<typeof mcpToolShown>
 
 const params = z.object({ mcpServerId })
-const positionals = [{ name: 'server', target: 'params.mcpServerId' }] as const
+const positionals = [
+  { name: 'server', target: 'params.mcpServerId', description: 'An MCP server: an id such as mcp_5nQ8vT2kXwB6mZ9r.' },
+] as const
 const exampleId = 'mcp_5nQ8vT2kXwB6mZ9r'
 const changed = { 202: platformChange } as const
 const sent = {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { bundleFile, skillId } from './skill-fields.ts'
 import { mcpServerId, timestamp, userPublicId } from './ids.ts'
 import { mcpTransports } from './mcp-servers.ts'
+import { refersTo } from './references.ts'
 
 // Plugins as clients write and read them.
 
@@ -29,14 +30,21 @@ export const pluginLimits = {
 export const pluginName = z
   .string()
   .max(64)
-  .regex(/^(?!.*(?:--|\.\.))[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/)
+  .regex(
+    /^(?!.*(?:--|\.\.))[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/,
+    'must be at most 64 lower-case letters, digits, single `-` and `.` between them',
+  )
 
 export const pluginId = z
   .string()
-  .regex(/^plug_[0-9A-Za-z]{16}$/)
+  .regex(/^plug_[0-9A-Za-z]{16}$/, 'must be a `plug_` id')
   .meta({ example: 'plug_6hR2vT9kXwB4mZ8q' })
 
-export const pluginRef = z.string().min(1).max(200).describe('A plugin: its id or its name.')
+export const pluginRef = refersTo(
+  z.string().min(1).max(200).describe('A plugin: its id or its name.'),
+  'plugin',
+  'a `plug_` id, or a name',
+)
 
 export const pluginSource = {
   url: z.string().min(1).max(2_000).describe('The https address of its git repository, or owner/repo at GitHub.'),

@@ -58,7 +58,7 @@ const repoUrl = z
   .trim()
   .min(1)
   .max(2000)
-  .regex(/^[^\s\p{Cc}]+$/u, 'no spaces')
+  .regex(/^[^\s\p{Cc}]+$/u, 'must be an address without spaces')
   .refine((text) => !/^[a-z][a-z0-9+.-]*:\/\/[^/@:]*:[^/@]*@/i.test(text), 'has a password in it')
   .describe('Address of its repository.')
 const leadAgentId = agentRef.nullable().describe('The agent that leads it.')
@@ -70,7 +70,7 @@ const createBody = z
     visibility: identity.visibility.default('company'),
     prefix: z
       .string()
-      .regex(/^[A-Z]{2,5}$/)
+      .regex(/^[A-Z]{2,5}$/, 'must be 2 to 5 capital letters')
       .nullable()
       .optional()
       .describe('2 to 5 capital letters, its own in the workspace; fixed once created.'),

@@ -60,7 +60,10 @@ export const runEventRoutes = {
     reply: runEvent,
     cli: {
       command: 'run event',
-      positionals: [positional, { name: 'event', target: 'params.eventId' }],
+      positionals: [
+        positional,
+        { name: 'event', target: 'params.eventId', description: 'An event of the run: its UUID.' },
+      ],
       example: 'svc run event current 00000001-1c9e-8b52-800e-000000000011',
     },
   }),

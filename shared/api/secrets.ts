@@ -12,7 +12,7 @@ export const secretFields = {
   provider: z.string().trim().min(1).max(100).describe('The service it is for, for example `github`.'),
   envVarName: z
     .string()
-    .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
+    .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/, 'must be 1 to 100 letters, digits and underscores, no digit first')
     .refine((name) => !steersPrograms(name), 'is reserved: it changes what programs do')
     .describe('Variable under which agents get it.'),
   value: z

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { bundleLimits } from '../lib/bundle-path.ts'
 import { unavailableReasons } from '../runs/skills.ts'
 import { timestamp } from './ids.ts'
+import { refersTo } from './references.ts'
 
 // Skills as clients write and read them.
 
@@ -29,18 +30,22 @@ const reservedSlugs: readonly string[] = ['agents', 'shared']
 
 export const skillId = z
   .string()
-  .regex(/^[0-9A-Za-z]{16}$/)
+  .regex(/^[0-9A-Za-z]{16}$/, 'must be an id such as 4kT9wQ2zNb6Kc3Xv')
   .meta({ example: '4kT9wQ2zNb6Kc3Xv' })
-export const skillRef = z.string().min(1).max(200).describe('A skill: its id or its slug.')
+export const skillRef = refersTo(
+  z.string().min(1).max(200).describe('A skill: its id or its slug.'),
+  'skill',
+  'an id such as 4kT9wQ2zNb6Kc3Xv, or a slug',
+)
 export const skillShareId = z
   .string()
-  .regex(/^shr_[0-9A-Za-z]{16}$/)
+  .regex(/^shr_[0-9A-Za-z]{16}$/, 'must be a `shr_` id')
   .meta({ example: 'shr_8cN3jH6wLzR1pX7s' })
 
 export const skillKeys = {
   slug: z
     .string()
-    .regex(/^[a-z0-9_-]{1,64}$/, 'must have 1 to 64 characters of a-z, 0-9, _ and -')
+    .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
     .refine((slug) => !reservedSlugs.includes(slug), `must be none of ${reservedSlugs.join(', ')}`)
     .describe('Up to 64 characters of a-z, 0-9, _ and -; unique in the workspace.'),
   name: z

@@ -127,7 +127,7 @@ export const writable = {
   projectId: z.string().min(1).max(100).nullable().describe('The project: UUID or `prj_` id.'),
   goalId: z
     .string()
-    .regex(/^goal_[0-9A-Za-z_-]{1,64}$/)
+    .regex(/^goal_[0-9A-Za-z_-]{1,64}$/, 'must be a `goal_` id')
     .nullable()
     .describe('The goal it serves.'),
   priority: z.enum(taskPriorities).describe('How urgent it is.'),

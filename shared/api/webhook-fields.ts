@@ -54,7 +54,7 @@ export const webhookFields = {
     .string()
     .trim()
     .max(2_000)
-    .regex(/^https?:\/\/[^\s]+$/i, 'is no address that begins with https://')
+    .regex(/^https?:\/\/[^\s]+$/i, 'must be an address that begins with https://')
     .refine((text) => URL.canParse(text), 'is no address')
     .describe('Address that gets the events, with https. Private ones are for the operator to allow.'),
   events: z

@@ -3,6 +3,7 @@ import { byteLength } from '../lib/byte-length.ts'
 import { asPageSlug, maxSlugLength } from '../lib/page-slug.ts'
 import { maxPageBytes } from '../lib/wiki-limits.ts'
 import { runId, taskId, timestamp, wikiPageId, wikiRevisionId } from './ids.ts'
+import { refersTo } from './references.ts'
 
 // The wiki as clients read it.
 
@@ -23,7 +24,11 @@ export const publishChecks = [
 export type PublishCheck = (typeof publishChecks)[number]
 
 /** Path and body keys that name a page: never malformed, only unknown. */
-export const pageRef = z.string().min(1).max(maxSlugLength).describe('A page: `wik_` id or slug.')
+export const pageRef = refersTo(
+  z.string().min(1).max(maxSlugLength).describe('A page: `wik_` id or slug.'),
+  'wiki page',
+  'a `wik_` id, or a slug',
+)
 
 export const pageKeys = {
   title: z

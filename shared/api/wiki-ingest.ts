@@ -17,7 +17,7 @@ const path = z
   .describe('Of the file, relative to the root.')
 const sha256 = z
   .string()
-  .regex(/^[0-9a-f]{64}$/)
+  .regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
   .describe('Of the bytes of the file, as 64 hex digits.')
 // The handler refuses a bad root, with a code of its own.
 const root = z.string().max(10_000).describe('The name under which the directory is ingested, such as `docs`.')

@@ -17,7 +17,7 @@ export const workflowName = z
   .string()
   .min(1)
   .max(128)
-  .regex(/^[a-z][a-z0-9_]*$/, 'lower-case letters, digits and underscores, a letter first')
+  .regex(/^[a-z][a-z0-9_]*$/, 'must be lower-case letters, digits and underscores, a letter first')
 
 /** The characters of a program. */
 export const maxSourceChars = 200_000

@@ -2,14 +2,21 @@ import { z } from 'zod'
 import { fileFlag } from './command.ts'
 import { taskRef, workflowRunId } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
+import { refersTo } from './references.ts'
 import { defineRoute } from './route.ts'
 import { startedWorkflowRun, workflow, workflowProgram, workflowRow, workflowRun } from './workflow-fields.ts'
 import { flawCodes, maxSourceChars, toolModes, workflowRunStatuses } from './workflow-words.ts'
 
 // Workflows: stored programs that lead agents, and their runs.
 
-const params = z.object({ name: z.string().min(1).max(200).describe('The name of the workflow.') })
-const positionals = [{ name: 'name', target: 'params.name' }] as const
+const workflowRef = refersTo(
+  z.string().min(1).max(200).describe('The name of the workflow.'),
+  'workflow',
+  'the name of a workflow',
+)
+
+const params = z.object({ name: workflowRef })
+const positionals = [{ name: 'name', target: 'params.name', description: 'The name of a workflow.' }] as const
 const runParams = z.object({ workflowRunId })
 const runPositionals = [{ name: 'workflow-run', target: 'params.workflowRunId' }] as const
 const exampleRun = 'flr_9mZ2pL5yRd7Vf0Jg'
@@ -25,7 +32,7 @@ export const workflowRoutes = {
     summary: 'Start a workflow',
     body: z
       .object({
-        workflow: z.string().min(1).max(200).describe('The name of the workflow.'),
+        workflow: workflowRef,
         input: z
           .record(z.string().max(200), z.unknown())
           .optional()
@@ -43,7 +50,7 @@ export const workflowRoutes = {
     errors: ['resource_not_found', 'workflows_not_configured'],
     cli: {
       command: 'workflow start',
-      positionals: [{ name: 'name', target: 'body.workflow' }],
+      positionals: [{ name: 'name', target: 'body.workflow', description: 'The name of a workflow.' }],
       flags: {
         input: { target: null, repeatable: true, description: 'An input, as key=value.' },
         wait: {
@@ -67,7 +74,9 @@ export const workflowRoutes = {
     summary: 'List runs of workflows, newest first',
     query: z.object({
       status: z.enum(workflowRunStatuses).optional().describe('Only those with this status.'),
-      workflow: z.string().max(200).optional().describe('Only those of the workflow with this name.'),
+      workflow: refersTo(z.string().max(200), 'workflow', 'the name of a workflow')
+        .optional()
+        .describe('Only those of the workflow with this name.'),
       ...pageParams,
     }),
     reply: listOf(workflowRun),

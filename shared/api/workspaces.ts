@@ -11,7 +11,9 @@ import { defineRoute, peopleOnly, roles, adminsOnly } from './route.ts'
 // Workspaces. Actions on one as a whole are in workspace-actions.ts.
 
 /** 2 to 63: lowercase letters, digits, hyphens, starting with a letter. */
-export const workspaceSlug = z.string().regex(/^[a-z][a-z0-9-]{1,62}$/)
+export const workspaceSlug = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{1,62}$/, 'must be 2 to 63 lower-case letters, digits and hyphens, a letter first')
 
 export const maxTurns = z.number().int().min(1).max(1000)
 
@@ -107,7 +109,7 @@ const createBody = z
     slug: settings.slug.optional().describe('Its name in addresses; made from the name when left out.'),
     issuePrefix: z
       .string()
-      .regex(/^[A-Z][A-Z0-9]{0,9}$/)
+      .regex(/^[A-Z][A-Z0-9]{0,9}$/, 'must be 1 to 10 capital letters and digits, a letter first')
       .optional()
       .describe('Prefix of every task key; made from the slug when left out.'),
   })

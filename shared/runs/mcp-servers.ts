@@ -29,7 +29,7 @@ const named = (name: RegExp, most: number) =>
 export const mcpVariables = named(/^[A-Za-z_][A-Za-z0-9_]{0,199}$/, mcpLimits.variables)
 export const mcpHeaders = named(/^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,200}$/, mcpLimits.headers)
 const notRead = z.never().optional()
-export const mcpConnectionId = idIn<ConnectionId>(z.string().regex(/^conn_[0-9A-Za-z]{1,64}$/))
+export const mcpConnectionId = idIn<ConnectionId>(z.string().regex(/^conn_[0-9A-Za-z]{1,64}$/, 'must be a `conn_` id'))
 
 const stdioServer = z.object({
   type: z.literal('stdio'),

@@ -82,6 +82,6 @@ test('what the server refuses is not tried again', async () => {
 test('what cannot be sent at all is not tried again', async () => {
   const env = await asked(() => refusal(404, 'resource_not_found'))
   const end = await home.svc(['conversation', 'send', '', 'Hello'], { env })
-  expect(end).toMatchObject({ status: 2, stderr: expect.stringContaining('A reference is empty') })
+  expect(end).toMatchObject({ status: 2, stderr: expect.stringContaining('is empty: it names nothing') })
   expect(home.api.received).toEqual([])
 })
