@@ -251,7 +251,7 @@ class AcpRun implements TurnRun {
     if (!parsed.success) return null
     this.facts.didWork = true
     const said = this.speech.flush()
-    this.speech.answer = ''
+    this.speech.forgetAnswer()
     const { toolCallId, status } = parsed.data
     const stop = this.#calls.get(toolCallId) !== undefined ? {} : this.#modelActs()
     const call = this.#calls.note(parsed.data)
@@ -314,7 +314,7 @@ class AcpRun implements TurnRun {
   }
 
   #nextPrompt(texts: readonly string[]): string {
-    this.speech.answer = ''
+    this.speech.forgetAnswer()
     this.#turn.modelIsAsked()
     this.facts.stopReason = null
     return promptLine(this.facts.sessionId, ++this.#promptCount, texts)

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { streamRedactor, wholeValues } from '../../run-host/output/redaction.ts'
 import { Redactor } from '../../../shared/lib/redact.ts'
+import { asItIs, streamAsItIs } from './event-pieces.ts'
 import { PartialWords } from './partial-words.ts'
 
 const secret = 'correct-horse-battery-staple'
@@ -8,11 +9,12 @@ function partialWords() {
   const secrets = [{ name: 'VAULT', value: secret }]
   return new PartialWords(wholeValues(new Redactor(secrets)).text, () => streamRedactor(new Redactor(secrets)))
 }
+const textOf = ({ data }: ReturnType<PartialWords['flush']>[number]) => ('text' in data ? (data.text ?? '') : '')
 /** Of one kind, joined: what may be the beginning of a secret comes a piece later. */
 const said = (...outputs: ReturnType<PartialWords['flush']>[]) =>
   outputs
     .flat()
-    .map(({ kind, data }) => [kind, 'text' in data ? (data.text ?? '') : ''] as const)
+    .map((event) => [event.kind, textOf(event)] as const)
     .reduce<[string, string][]>((all, [kind, text]) => {
       const last = all.at(-1)
       if (last?.[0] === kind) last[1] += text
@@ -57,6 +59,75 @@ it('shows no secret that comes in pieces, or half in pieces and half in the whol
     )
     expect(told.map(([, text]) => text).join('')).toBe('It is [redacted:VAULT] — yes')
   }
+})
+
+it('goes on with a message after others, and knows which pieces are just the whole', () => {
+  const words = partialWords()
+  const told = said(
+    words.piece('text', { id: 'm', text: 'One, ' }),
+    words.piece('text', { id: 'n', text: 'Two. ' }),
+    words.piece('text', { id: 'm', text: 'and on. ' }),
+    words.whole('text', { id: 'm', text: 'One, and on. ' }),
+    words.whole('text', { id: 'n', text: 'Two. Three.' }),
+    words.piece('text', { id: 'k', part: 0, text: 'Fo' }),
+    words.piece('text', { id: 'k', part: 1, text: 'Four' }),
+    words.whole('text', { id: 'k', text: 'Four' }),
+    words.whole('text', { id: 'k', text: 'Foam' }),
+  )
+  expect(told).toEqual([['text', 'One, Two. and on. Three.FoFouram']])
+})
+
+it('tells nothing more of a whole that ends before its pieces, and all of one that begins anew', () => {
+  const words = partialWords()
+  words.piece('text', { id: 'm', text: 'It is so.\n' })
+  expect(words.whole('text', { id: 'm', text: 'It is so.' })).toEqual([])
+  words.piece('text', { id: 'm', text: 'Half' })
+  words.begin('m')
+  const anew = [words.piece('text', { id: 'm', text: 'Ha' }), words.whole('text', { id: 'm', text: 'Half a loaf' })]
+  expect(said(...anew)).toEqual([['text', 'Half a loaf']])
+})
+
+it('tells what is added to a message that is repeated with each piece', () => {
+  const words = partialWords()
+  const told = ['', 'It', 'It is', 'It', 'It is so'].map((text) =>
+    said(words.soFar('text', { id: 'm', text }), words.release()),
+  )
+  expect(told).toEqual([[], [['text', 'It']], [['text', ' is']], [], [['text', ' so']]])
+  expect(words.whole('text', { id: 'm', text: 'It is so' })).toEqual([])
+})
+
+it('holds back what may be a secret also while others speak', () => {
+  const words = partialWords()
+  const [begins, ends] = [secret.slice(0, 9), secret.slice(9)]
+  const told = said(
+    words.piece('text', { id: 'm', text: begins }),
+    words.whole('text', { id: null, text: 'A subagent.', parent: { parentToolCallId: 'c' } }),
+    words.piece('text', { id: 'm', text: ends }),
+    words.flush(),
+  )
+  expect(told).toEqual([['text', 'A subagent.[redacted:VAULT]']])
+})
+
+it('puts a character together whose halves come in two pieces', () => {
+  const crab = '\u{1f980}'
+  const words = partialWords()
+  const told = said(
+    ...[...`${crab}!`.split(''), crab[0]!].map((text) => words.piece('text', { id: 'm', text })),
+    words.whole('text', { id: 'm', text: `${crab}!${crab}.` }),
+  )
+  expect(told).toEqual([['text', `${crab}!${crab}.`]])
+  words.piece('text', { id: 'n', text: `So ${crab[0]}` })
+  expect(said(words.flush())).toEqual([['text', '\ufffd']])
+})
+
+it('takes a flood of letters: to copy what was said at each of them would take minutes', () => {
+  const words = new PartialWords(asItIs, streamAsItIs)
+  const letters = 300_000
+  let chars = 0
+  for (let letter = 0; letter < letters; letter++)
+    chars += words.piece('text', { id: 'm', text: 'y' }).reduce((sum, event) => sum + textOf(event).length, 0)
+  expect(chars).toBe(letters)
+  expect(words.whole('text', { id: 'm', text: 'y'.repeat(letters) })).toEqual([])
 })
 
 it('tells a message of a megabyte in pieces, and the rest of a longer one with the whole', () => {

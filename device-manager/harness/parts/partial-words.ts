@@ -19,8 +19,9 @@ interface PartialMessage {
 
 /**
  * The words of a harness that tells them in pieces, as its model makes them, and then as a whole. Each is told once: of the whole
- * only what the pieces had not. Where it does not begin as the pieces did, they were of a request that came to nothing and was made
- * again, so all of it is told.
+ * only what the pieces had not, which is nothing where it ends before them. A whole that begins otherwise than its pieces is told all
+ * the same, all of it: they were of a request that came to nothing and was made again, or the program has changed its words, and
+ * what follows the first letter that differs would be no sentence.
  */
 export class PartialWords {
   readonly #redactText: RedactText
@@ -33,25 +34,59 @@ export class PartialWords {
   }
 
   /** Takes the next piece of a message, which may have several parts of a kind. */
-  piece(kind: SpeechKind, { id, part = 0, text }: { id: string; part?: number; text: string }): RunEventBody[] {
-    const last = this.#open.at(-1)
-    const isNext = last?.id === id && last.part === part && last.kind === kind
-    const message = isNext ? last : { id, part, kind, text: '', isCut: false }
+  piece(kind: SpeechKind, { id, part = 0, text }: Piece): RunEventBody[] {
+    const known = this.#find(kind, { id, part })
+    const message = known ?? { id, part, kind, text: '', isCut: false }
+    const isNext = message === this.#open.at(-1)
     const before = isNext ? [] : this.flush()
-    if (!isNext) this.#open = [...this.#open, message].slice(-maxOpen)
+    if (!isNext) this.#open = [...this.#without(message), message].slice(-maxOpen)
     message.isCut ||= message.text.length + text.length > maxPartialChars
     if (message.isCut) return before
     message.text += text
     return [...before, ...this.#speech.say(kind, text)]
   }
 
+  /** Takes all that came of a message so far, from a program that repeats it with each piece. */
+  soFar(kind: SpeechKind, { id, part = 0, text }: Piece): RunEventBody[] {
+    const told = this.#find(kind, { id, part })?.text ?? ''
+    return text.startsWith(told) && text !== told ? this.piece(kind, { id, part, text: text.slice(told.length) }) : []
+  }
+
   /** Takes a message, or a part of one, that is whole. `id`: null where no piece of it can have come. */
   whole(kind: SpeechKind, { id, text, ...of }: { id: string | null; text: string; parent?: Parent }): RunEventBody[] {
-    const at = this.#open.findIndex((open) => open.id === id && open.kind === kind && text.startsWith(open.text))
-    const told = at === -1 ? null : this.#open.splice(at, 1)[0]!.text
-    if (told === null) return [...this.flush(), ...wordEvents(kind, { text, ...of }, this.#redactText)]
-    const rest = text.slice(told.length)
-    return [...(rest === '' ? [] : this.#speech.say(kind, rest)), ...this.flush()]
+    const message = this.#piecesOf(kind, { id, text })
+    if (message === undefined) {
+      // Others speak at the same time, and what is held back of the agent's own words waits for their next piece.
+      const before = of.parent?.parentToolCallId === undefined ? this.flush() : []
+      return [...before, ...wordEvents(kind, { text, ...of }, this.#redactText)]
+    }
+    const before = message === this.#open.at(-1) ? [] : this.flush()
+    this.#open = this.#without(message)
+    const rest = text.slice(message.text.length)
+    return [...before, ...(rest === '' ? [] : this.#speech.say(kind, rest)), ...this.flush()]
+  }
+
+  /** The message begins, maybe anew: what came under its id before is none of it. */
+  begin(id: string): void {
+    this.#open = this.#open.filter((open) => open.id !== id)
+  }
+
+  #without(message: PartialMessage): PartialMessage[] {
+    return this.#open.filter((open) => open !== message)
+  }
+
+  #find(kind: SpeechKind, { id, part }: { id: string; part: number }): PartialMessage | undefined {
+    return this.#open.find((open) => open.id === id && open.part === part && open.kind === kind)
+  }
+
+  /** The part of the message of which the pieces are: those that are just the same come first. */
+  #piecesOf(kind: SpeechKind, { id, text }: { id: string | null; text: string }): PartialMessage | undefined {
+    const parts = this.#open.filter((open) => open.id === id && open.kind === kind)
+    return (
+      parts.find((open) => open.text === text) ??
+      parts.find((open) => text.startsWith(open.text)) ??
+      parts.find((open) => text !== '' && open.text.startsWith(text))
+    )
   }
 
   /** Nothing more came for a while: returns what is held back and hardly a secret. */
@@ -63,6 +98,12 @@ export class PartialWords {
   flush(): RunEventBody[] {
     return this.#speech.flush()
   }
+}
+
+interface Piece {
+  id: string
+  part?: number
+  text: string
 }
 
 interface Parent {

@@ -14,21 +14,34 @@ export type SpeechKind = 'text' | 'thinking'
 export class Speech {
   readonly #redactText: RedactText
   readonly #makeStream: () => RedactStream
-  #open: { kind: SpeechKind; stream: RedactStream; decoder: StringDecoder } | null = null
-  /** The last of what it has said since its last call. */
-  answer = ''
+  #open: { kind: SpeechKind; stream: RedactStream; decoder: StringDecoder; half: string } | null = null
+  #answer = ''
 
   constructor(redactText: RedactText, makeStream: () => RedactStream) {
     this.#redactText = redactText
     this.#makeStream = makeStream
   }
 
-  say(kind: SpeechKind, text: string): RunEventBody[] {
+  /** The last of what it has said since its last call. */
+  get answer(): string {
+    return this.#answer.slice(-maxAnswerChars)
+  }
+
+  forgetAnswer(): void {
+    this.#answer = ''
+  }
+
+  say(kind: SpeechKind, piece: string): RunEventBody[] {
     const before = this.#open?.kind === kind ? [] : this.flush()
-    if (kind === 'text') this.answer = (this.answer + text).slice(-maxAnswerChars)
-    this.#open ??= { kind, stream: this.#makeStream(), decoder: new StringDecoder('utf8') }
-    const { stream, decoder } = this.#open
-    return [...before, ...this.#events(kind, decoder.write(Buffer.from(stream.push(Buffer.from(text)))))]
+    if (kind === 'text') this.#answer += piece
+    // Cut now and then: each cut copies what is left, and a piece may be one letter.
+    if (this.#answer.length > 2 * maxAnswerChars) this.#answer = this.answer
+    this.#open ??= { kind, stream: this.#makeStream(), decoder: new StringDecoder('utf8'), half: '' }
+    const { stream, decoder, half } = this.#open
+    const text = half + piece
+    const whole = endsInHalf(text) ? text.slice(0, -1) : text
+    this.#open.half = text.slice(whole.length)
+    return [...before, ...this.#events(kind, decoder.write(Buffer.from(stream.push(Buffer.from(whole)))))]
   }
 
   /** Nothing more came for a while: returns what of it is hardly a secret. */
@@ -41,12 +54,19 @@ export class Speech {
   /** Returns what is held back. */
   flush(): RunEventBody[] {
     if (this.#open === null) return []
-    const { kind, stream, decoder } = this.#open
+    const { kind, stream, decoder, half } = this.#open
     this.#open = null
-    return this.#events(kind, decoder.end(Buffer.from(stream.flush())))
+    const rest = Buffer.concat([stream.push(Buffer.from(half)), stream.flush()])
+    return this.#events(kind, decoder.end(rest))
   }
 
   #events(kind: SpeechKind, text: string): RunEventBody[] {
     return wordEvents(kind, { text }, this.#redactText)
   }
+}
+
+/** A character of two UTF-16 halves may come in two pieces; half of one has no bytes of its own. */
+function endsInHalf(text: string): boolean {
+  const last = text.charCodeAt(text.length - 1)
+  return last >= 0xd8_00 && last <= 0xdb_ff
 }
