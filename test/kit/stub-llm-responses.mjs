@@ -1,5 +1,5 @@
 // The OpenAI Responses API as far as codex speaks it, for stub-llm.mjs: streamed, with text, reasoning summaries, and
-// calls of functions and of freeform tools. The pieces of a text come as one delta.
+// calls of functions and of freeform tools. A text comes as one delta; with `chunkDelayMs` in some.
 import { randomBytes } from 'node:crypto'
 
 const newId = (prefix) => prefix + randomBytes(12).toString('hex')
@@ -90,8 +90,9 @@ export async function answerResponses(body, step, send) {
     await send('response.output_item.added', { output_index: index, item: { ...item, ...emptied[item.type] } })
     const at = { output_index: index, item_id: item.id }
     if (item.type === 'message') {
-      const delta = item.content[0].text
-      await send('response.output_text.delta', { ...at, content_index: 0, delta })
+      const { text } = item.content[0]
+      for (const delta of step.chunkDelayMs ? text.match(/[\s\S]{1,12}/g) : [text])
+        await send('response.output_text.delta', { ...at, content_index: 0, delta })
     }
     if (item.type === 'reasoning') {
       await send('response.reasoning_summary_part.added', { ...at, summary_index: 0, part: item.summary[0] })

@@ -2,8 +2,9 @@ import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
 import { AskedCalls, shownDigest, isSameText } from '../parts/asked-calls.ts'
-import { callEvent, resultEvent } from '../parts/event-pieces.ts'
+import { callEvent, resultEvent, streamAsItIs } from '../parts/event-pieces.ts'
 import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
+import { joined } from '../parts/json-lines.ts'
 import { leftOutEvent } from '../parts/left-out-event.ts'
 import type { GivenSkill } from '../parts/skills.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
@@ -27,6 +28,7 @@ import { Reasons } from './reasons.ts'
 import { threadOf, Threads } from './threads.ts'
 import { CodexUsageMeter } from './usage.ts'
 import { noteAsked, readsResource, wasMade, whatActed } from './unasked.ts'
+import { CodexWords } from './words.ts'
 import { Errors } from './errors.ts'
 import { codexOutcome, type CodexFacts, type OwnCodexFacts } from './outcome.ts'
 import {
@@ -56,11 +58,17 @@ const maxPatches = 100
  */
 export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const run = new CodexRun(spec, options)
-  return turnDialogue(run, options, { outcome: (exit) => codexOutcome(run.facts, exit) })
+  const dialogue = turnDialogue(run, options, { outcome: (exit) => codexOutcome(run.facts, exit) })
+  return {
+    ...dialogue,
+    silent: () => ({ events: run.words.release() }),
+    end: () => joined([{ events: run.words.flush() }, dialogue.end()]),
+  }
 }
 
 class CodexRun implements TurnRun {
   readonly facts: CodexFacts
+  readonly words: CodexWords
   readonly #turn: Turn<OwnCodexFacts>
   readonly #mcpServers: McpServers
   readonly #cwd: string | undefined
@@ -90,6 +98,7 @@ class CodexRun implements TurnRun {
       own: { turn: null, lastError: null, limits: {}, unreached: null },
     })
     this.facts = this.#turn.facts
+    this.words = new CodexWords(this.#turn.redactText, options.redactStream ?? streamAsItIs)
     this.#errors = new Errors(this.facts, { threads: this.#threads, redactText: this.#turn.redactText })
   }
 
@@ -129,6 +138,8 @@ class CodexRun implements TurnRun {
       case 'item/started':
       case 'item/completed':
         return this.#item(method === 'item/started' ? 'started' : 'completed', params)
+      case 'item/agentMessage/delta':
+        return this.#piece(params)
       case 'thread/tokenUsage/updated':
         return this.#asOutput(this.#usage.read(params, { own: this.#ownTurn(), model: this.#model }))
       case 'account/rateLimits/updated':
@@ -254,15 +265,24 @@ class CodexRun implements TurnRun {
   #words(when: 'started' | 'completed', { threadId, item }: { threadId: string; item: Item }): DialogueOutput | null {
     if (!this.#threads.has(threadId)) return null
     if (item.type === 'userMessage') return { events: [] }
+    const isOwn = threadId === this.facts.sessionId
     const isModel = item.type === 'agentMessage' || item.type === 'reasoning'
-    if (when === 'started') return isModel ? { events: [], ...this.#interruptWhenSpent(threadId) } : { events: [] }
-    const events = wordsOf(item, { redactText: this.#turn.redactText, parent: this.#threads.parentOf(threadId) })
-    if (!isModel) return events.length > 0 ? { events } : null
+    if (when === 'started') {
+      if (isOwn) this.words.begin(item)
+      return isModel ? { events: [], ...this.#interruptWhenSpent(threadId) } : { events: [] }
+    }
+    if (!isModel) return null
     this.facts.didWork = true
     this.#errors.sawProgress()
     // A subagent's words are not the answer.
-    if (item.type === 'agentMessage' && threadId === this.facts.sessionId)
-      this.#lastMessage = events.map(({ data }) => ('text' in data ? data.text : '')).join('')
+    if (item.type === 'agentMessage' && isOwn) this.#lastMessage = wordsOf(item)?.text ?? ''
+    return { events: this.words.whole(item, { isOwn, parent: this.#threads.parentOf(threadId) }) }
+  }
+
+  /** What the agent says now; all of it comes once more as an item that is whole. */
+  #piece(params: unknown): DialogueOutput {
+    const events = this.words.piece(params, this.facts.sessionId) ?? []
+    if (events.length > 0) this.facts.didWork = true
     return { events }
   }
 
@@ -289,7 +309,10 @@ class CodexRun implements TurnRun {
 
   #error(params: unknown): DialogueOutput | null {
     const error = this.#errors.read(params)
-    return error && { events: error.events, ...(error.isUnreached && this.#interrupt()) }
+    if (error === null) return null
+    // Words of a request that failed stand before its error.
+    const said = error.isOwn ? this.words.flush() : []
+    return { events: [...said, ...error.events], ...(error.isUnreached && this.#interrupt()) }
   }
 
   #turnCompleted(params: unknown): DialogueOutput | null {
@@ -303,7 +326,7 @@ class CodexRun implements TurnRun {
     this.facts.turn = turn
     const isError = turn.status !== 'completed'
     const said = isError ? (turn.error?.message ?? this.facts.unreached ?? this.#lastMessage) : this.#lastMessage
-    return this.#turn.finish([this.#turn.result(said, isError)])
+    return this.#turn.finish([...this.words.flush(), this.#turn.result(said, isError)])
   }
 
   /** Items of subagents have ids of their own threads, which may be those of other items. */

@@ -27,8 +27,8 @@ export class Errors {
     this.#networkWaits = 0
   }
 
-  /** null: not what is understood. `isUnreached`: the run must not wait for its provider any longer. */
-  read(params: unknown): { events: RunEventBody[]; isUnreached: boolean } | null {
+  /** null: not what is understood. `isOwn`: of the run's own thread. `isUnreached`: the run must not wait for its provider any longer. */
+  read(params: unknown): { events: RunEventBody[]; isOwn: boolean; isUnreached: boolean } | null {
     const parsed = errorNote.safeParse(params)
     if (!parsed.success) return null
     const { error, willRetry, threadId } = parsed.data
@@ -36,12 +36,13 @@ export class Errors {
     const facts = this.#facts
     const httpStatus = httpStatusOf(error.codexErrorInfo)
     const { text: message } = cappedText(error.message, this.#redactText)
-    if (!willRetry && (threadId ?? facts.sessionId) === facts.sessionId) facts.lastError = { ...error, message }
+    const isOwn = (threadId ?? facts.sessionId) === facts.sessionId
+    if (!willRetry && isOwn) facts.lastError = { ...error, message }
     const isUnreached = willRetry && waitsForNetwork.test(message) && ++this.#networkWaits === maxNetworkWaits
     // A provider that is not there ends the run, as it does with the other harnesses: another model or harness has its turn.
     if (isUnreached) facts.unreached = cappedText(error.additionalDetails ?? message, this.#redactText).text
     const kind = codexErrorClassOf(error.codexErrorInfo)
-    return { events: [failedRequestEvent({ class: kind, message, httpStatus, willRetry })], isUnreached }
+    return { events: [failedRequestEvent({ class: kind, message, httpStatus, willRetry })], isOwn, isUnreached }
   }
 
   limits(params: unknown): RunEventBody[] | null {

@@ -1,7 +1,6 @@
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
-import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { NamedCall, RedactText } from '../adapter.ts'
-import { wordEvents } from '../parts/event-pieces.ts'
+import type { NamedCall } from '../adapter.ts'
+import type { SpeechKind } from '../parts/speech.ts'
 import { scriptOf } from './shell-words.ts'
 import { commandItem, fileItem, mcpItem, messageItem, reasoningItem, type FileChange, type Item } from './wire.ts'
 
@@ -69,18 +68,14 @@ export function shownOf(item: Item): string {
 export const patchShown = (changes: readonly FileChange[]): string =>
   JSON.stringify(changes.map(({ path, kind, diff }) => [path, kind.type, kind.move_path ?? null, diff]))
 
-/** Returns what codex says and thinks, once a message is whole. */
-export function wordsOf(
-  item: Item,
-  { redactText, parent }: { redactText: RedactText; parent: { parentToolCallId?: string } },
-): RunEventBody[] {
+/** Returns what codex says or thinks in an item that is whole; null: nothing. */
+export function wordsOf(item: Item): { kind: SpeechKind; text: string } | null {
   const message = item.type === 'agentMessage' ? messageItem.safeParse(item) : null
-  if (message?.success) return wordEvents('text', { text: message.data.text, parent }, redactText)
+  if (message?.success) return { kind: 'text', text: message.data.text }
   const reasoning = item.type === 'reasoning' ? reasoningItem.safeParse(item) : null
-  if (!reasoning?.success) return []
+  if (!reasoning?.success) return null
   const { summary, content } = reasoning.data
-  const text = (summary.length > 0 ? summary : content).join('\n\n')
-  return wordEvents('thinking', { text, parent }, redactText)
+  return { kind: 'thinking', text: (summary.length > 0 ? summary : content).join('\n\n') }
 }
 
 /** Returns how a tool call ended. */

@@ -69,6 +69,8 @@ export const agentItem = z.discriminatedUnion('type', [
   z.object({ type: z.literal('subAgentActivity'), agentThreadId: id }),
 ])
 
+/** The next letters of a message of the agent. */
+export const messageDelta = z.object({ threadId: id, itemId: id, delta: z.string() })
 export const messageItem = z.object({ text: z.string() })
 export const reasoningItem = z.object({ summary: z.array(z.string()), content: z.array(z.string()).catch([]) })
 export const commandItem = z.object({
