@@ -2,10 +2,11 @@ import type { z } from 'zod'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
 import { inputTooLate } from '../parts/error-event.ts'
-import { rawEvents } from '../parts/event-pieces.ts'
+import { rawEvents, streamAsItIs } from '../parts/event-pieces.ts'
 import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
 import { httpLine } from '../parts/http-lines.ts'
 import { joined, jsonObject } from '../parts/json-lines.ts'
+import type { PartialWords } from '../parts/partial-words.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
 import type { CallPlace } from './calls.ts'
@@ -44,7 +45,12 @@ const maxTexts = 100
  */
 export function opencodeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const run = new OpencodeRun(spec, options)
-  return turnDialogue(run, options, { outcome: (exit) => opencodeOutcome(run.facts, exit), maxLineBytes })
+  const dialogue = turnDialogue(run, options, { outcome: (exit) => opencodeOutcome(run.facts, exit), maxLineBytes })
+  return {
+    ...dialogue,
+    silent: () => ({ events: run.words.release() }),
+    end: () => joined([{ events: run.words.flush() }, dialogue.end()]),
+  }
 }
 
 class OpencodeRun implements TurnRun {
@@ -71,7 +77,12 @@ class OpencodeRun implements TurnRun {
       place: () => this.#place,
       checksCalls: hasCallChecks(spec),
       redactText: this.#turn.redactText,
+      redactStream: options.redactStream ?? streamAsItIs,
     })
+  }
+
+  get words(): PartialWords {
+    return this.#events.words
   }
 
   open(): DialogueOutput {
@@ -235,7 +246,8 @@ class OpencodeRun implements TurnRun {
     this.facts.isIdle = true
     const { lastError } = this.facts
     const isError = lastError !== null || this.facts.halt !== null
-    return this.#turn.finish([this.#turn.result(lastError?.data.message ?? this.#events.lastText, isError)])
+    const said = lastError?.data.message ?? this.#events.lastText
+    return this.#turn.finish([...this.words.flush(), this.#turn.result(said, isError)])
   }
 
   /** The session's work is ended; it comes to rest by itself, or the run host ends it. */

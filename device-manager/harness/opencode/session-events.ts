@@ -1,14 +1,16 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { DialogueOutput, RedactText } from '../adapter.ts'
+import type { DialogueOutput, RedactStream, RedactText } from '../adapter.ts'
 import { forgetOldest } from '../parts/asked-calls.ts'
 import { failedRequestEvent } from '../parts/error-event.ts'
-import { callEvent, cappedText, resultEvent, wordEvents } from '../parts/event-pieces.ts'
+import { callEvent, cappedText, resultEvent } from '../parts/event-pieces.ts'
+import { PartialWords } from '../parts/partial-words.ts'
 import { noTool, shownCall, type CallPlace } from './calls.ts'
 import type { WaitingCalls, OpencodeShownCall } from './waiting-calls.ts'
 import type { Halt, OpencodeFacts } from './outcome.ts'
 import type { Sessions } from './sessions.ts'
 import { OpencodeUsage } from './usage.ts'
 import {
+  partDelta,
   partUpdated,
   sessionError,
   sessionStatus,
@@ -27,11 +29,14 @@ export interface SessionEventsParts {
   place(): CallPlace
   checksCalls: boolean
   redactText: RedactText
+  redactStream: () => RedactStream
 }
 export type SessionOutput = DialogueOutput & { halt?: Halt }
 
 /** Parts that were told already are remembered, since each comes several times. */
 const maxTold = 20_000
+/** Parts of words that have begun and are not whole; the model makes them one after another. */
+const maxMaking = 16
 /** The question follows its part at once. */
 const maxEarly = 100
 /** opencode makes the context smaller and tries again, without an end. */
@@ -39,9 +44,11 @@ const maxOverflows = 3
 
 /** Reads the events of opencode's sessions: words, calls and their results, usage, errors. */
 export class SessionEvents {
+  readonly words: PartialWords
   readonly #parts: SessionEventsParts
   readonly #usage = new OpencodeUsage()
   readonly #told = new Set<string>()
+  readonly #making = new Set<string>()
   /** Calls whose part has come before the question about them. */
   readonly #early = new Map<string, OpencodeShownCall>()
   #overflows = 0
@@ -51,6 +58,7 @@ export class SessionEvents {
 
   constructor(parts: SessionEventsParts) {
     this.#parts = parts
+    this.words = new PartialWords(parts.redactText, parts.redactStream)
   }
 
   sawProgress(): void {
@@ -86,6 +94,8 @@ export class SessionEvents {
         return sessions.message(properties) ? { events: [] } : null
       case 'message.part.updated':
         return this.#part(properties)
+      case 'message.part.delta':
+        return this.#piece(properties)
       case 'session.status':
         return this.#status(properties)
       case 'session.error':
@@ -124,13 +134,41 @@ export class SessionEvents {
   }
 
   #words(part: { id: string; sessionID: string; messageID: string; type: string }): SessionOutput {
-    const { sessions, facts, redactText } = this.#parts
-    const text = sessions.isAgents(part.messageID) ? wordsOf(part) : null
-    if (text === null || text === '' || !this.#isFirst(`words ${part.id}`)) return { events: [] }
-    facts.didWork = true
+    const { sessions, facts } = this.#parts
+    const words = sessions.isAgents(part.messageID) ? wordsOf(part) : null
+    if (words === null || this.#told.has(`words ${part.id}`)) return { events: [] }
     const kind = part.type === 'text' ? 'text' : 'thinking'
-    if (kind === 'text' && part.sessionID === sessions.main) this.lastText = text
-    return { events: wordEvents(kind, { text, parent: sessions.parentOf(part.sessionID) }, redactText) }
+    const isOwnText = kind === 'text' && part.sessionID === sessions.main
+    const { text, isWhole } = words
+    if (!isWhole) return { events: isOwnText ? this.#partial(part.id, text) : [] }
+    this.#making.delete(part.id)
+    if (text === '') return { events: [] }
+    this.#isFirst(`words ${part.id}`)
+    facts.didWork = true
+    if (isOwnText) this.lastText = text
+    const id = isOwnText ? part.id : null
+    return { events: this.words.whole(kind, { id, text, parent: sessions.parentOf(part.sessionID) }) }
+  }
+
+  /** A part of the agent's own words that is being made. Older versions tell all of it so far each time. */
+  #partial(id: string, text: string): RunEventBody[] {
+    this.#making.add(id)
+    forgetOldest(this.#making, maxMaking)
+    return this.#noteWork(this.words.soFar('text', { id, text }))
+  }
+
+  /** Takes the next letters of a part that is being made. All of it comes once more, as a part that is whole. */
+  #piece(properties: unknown): SessionOutput {
+    const parsed = partDelta.safeParse(properties)
+    if (!parsed.success) return { events: [] }
+    const { sessionID, partID: id, field, delta: text } = parsed.data
+    const isOurs = field === 'text' && sessionID === this.#parts.sessions.main && this.#making.has(id)
+    return { events: isOurs ? this.#noteWork(this.words.piece('text', { id, text })) : [] }
+  }
+
+  #noteWork(events: RunEventBody[]): RunEventBody[] {
+    if (events.length > 0) this.#parts.facts.didWork = true
+    return events
   }
 
   #tool(sessionID: string, part: ToolPart): SessionOutput {
@@ -170,7 +208,8 @@ export class SessionEvents {
     if (!this.#parts.sessions.has(sessionID)) return null
     if (status.type !== 'retry') return { events: [] }
     const { text: message } = cappedText(status.message, this.#parts.redactText)
-    return { events: [failedRequestEvent({ class: 'retry', message, willRetry: true })] }
+    const said = sessionID === this.#parts.sessions.main ? this.words.flush() : []
+    return { events: [...said, failedRequestEvent({ class: 'retry', message, willRetry: true })] }
   }
 
   #error(properties: unknown): SessionOutput | null {
@@ -188,7 +227,10 @@ export class SessionEvents {
     const isOverflow = error.name === 'ContextOverflowError'
     if (isOverflow) this.#overflows++
     const halt = isOverflow && this.#overflows >= maxOverflows ? { halt: { why: 'overflow' } as const } : {}
-    return { events: facts.isIdle ? [] : [failureEvent(error, isOverflow && halt.halt === undefined)], ...halt }
+    // Words of a request that failed stand before its error.
+    const said = isOurs ? this.words.flush() : []
+    const failed = facts.isIdle ? [] : [failureEvent(error, isOverflow && halt.halt === undefined)]
+    return { events: [...said, ...failed], ...halt }
   }
 
   #callId(sessionID: string, callID: string): string {
@@ -203,10 +245,12 @@ export class SessionEvents {
   }
 }
 
-/** Returns what the agent says and thinks, once a part is whole; null: it is not, or opencode wrote it itself. */
-function wordsOf(part: { type: string }): string | null {
+/** Returns what the agent says or thinks in a part; null: nothing, or opencode wrote it itself. */
+function wordsOf(part: { type: string }): { text: string; isWhole: boolean } | null {
   const parsed = wordsPart.safeParse(part)
-  return parsed.success && parsed.data.time?.end != null && parsed.data.synthetic !== true ? parsed.data.text : null
+  if (!parsed.success || parsed.data.synthetic === true) return null
+  const { text, time } = parsed.data
+  return time == null ? null : { text, isWhole: time.end != null }
 }
 
 const failureEvent = ({ name, data: { statusCode: httpStatus, message } }: HarnessError, willRetry: boolean) =>

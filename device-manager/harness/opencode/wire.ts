@@ -63,6 +63,9 @@ export const messageUpdated = z.object({
 })
 export const partUpdated = z.object({ part: z.looseObject({ id, sessionID: id, messageID: id, type: z.string() }) })
 
+/** The next letters of a field of a part. In older versions the part comes anew, with all of them so far. */
+export const partDelta = z.object({ sessionID: id, partID: id, field: z.string(), delta: z.string() })
+
 const finished = z.object({ end: z.number().nullish() }).nullish()
 export const wordsPart = z.object({ text: z.string(), synthetic: z.boolean().nullish(), time: finished })
 const tokens = z.number().nonnegative().catch(0)

@@ -32,6 +32,7 @@ type EventData<K extends RunEventBody['kind']> = Extract<RunEventBody, { kind: K
 function dataOf<K extends RunEventBody['kind']>(events: readonly RunEventBody[], kind: K): EventData<K>[] {
   return events.filter((event) => event.kind === kind).map(({ data }) => data as EventData<K>)
 }
+const saidOf = (events: readonly RunEventBody[]) => dataOf(events, 'text').map(({ text }) => text)
 const shell = (command: string): StubStep => ({ tool: { kind: 'shell', command } })
 const tool = (name: string, input: Record<string, unknown>) => ({ name, input })
 const no = { behavior: 'deny', message: 'No.' } as const
@@ -66,6 +67,26 @@ afterAll(async () => {
 it('is found with its version; of a provider of the person nobody can tell whether it has its key', async () => {
   const detect = () => detectOpencode(harnessProbe({ env: machine.env, homeDir: machine.home }))
   expect(await detect()).toEqual({ installed: true, version: '1.18.33', signedIn: null, message: null })
+})
+
+it('tells what the model says while the model says it, and once, also where the program is killed in the middle', async () => {
+  const text = 'One letter after the other, and no word of it twice.'
+  await script({ thinking: 'Slowly, then.', text, chunkDelayMs: 30 })
+  const whole = drive()
+  await whole.done
+  expect(saidOf(whole.events).join('')).toBe(text)
+  expect(saidOf(whole.events).length).toBeGreaterThan(2)
+  expect(dataOf(whole.events, 'result')).toEqual([{ text, isError: false }])
+  await script({ text: text.repeat(20), chunkDelayMs: 60 })
+  const killed = drive()
+  const isNext = ({ kind }: RunEventBody) => kind === 'text' && saidOf(killed.events).length > 2
+  await killed.event(isNext)
+  killed.signal('SIGKILL')
+  await killed.done
+  const said = saidOf(killed.events).join('')
+  expect(text.repeat(20).startsWith(said)).toBe(true)
+  expect(said.length).toBeGreaterThan(10)
+  expect(dataOf(killed.events, 'result')).toEqual([])
 })
 
 describe('a run', () => {
@@ -103,7 +124,7 @@ describe('a run', () => {
     expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
     expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId }])
     expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
-    expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+    expect(saidOf(run.events).join('')).toBe('I write it.The file is there.')
     const [call] = dataOf(run.events, 'tool_call')
     expect(call).toMatchObject({ name: 'Bash', input: { command } })
     const toolCallId = call?.toolCallId
