@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
+import { canonical, merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { LaunchFacts, ProcessExit } from '../adapter.ts'
 import { cursorAdapter } from './adapter.ts'
 import { toolNameOf } from './calls.ts'
@@ -46,6 +46,16 @@ describe('the launch', () => {
     expect(args).toEqual([...print, '--model', 'gpt-5', '--resume', 'c1'])
   })
 
+  it.each([
+    ['2026.07.20', true],
+    ['2026.01.23', true],
+    ['2025.12.31', false],
+    [null, false],
+  ])('asks version %s for words in pieces: %s', (version, isAsked) => {
+    const { args } = cursorAdapter.command(spec(), { ...facts, version })
+    expect(args.includes('--stream-partial-output')).toBe(isAsked)
+  })
+
   it.each([{ defaultMode: 'ask' as const }, { deny: ['Bash(rm *)'] }])(
     'is by ACP where lists have a say: %o',
     (changes) => {
@@ -81,6 +91,42 @@ describe('print mode', () => {
     ])
     expect(finished).toBe(true)
     expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: '6ca0a174-e1e5-49bc-9694-0d3a07e505ad' })
+  })
+
+  const init = line({ type: 'system', subtype: 'init', session_id: 's' })
+  const says = (text: string, more: object = {}) =>
+    line({ type: 'assistant', message: { content: [{ type: 'text', text }] }, session_id: 's', ...more })
+  const piece = (text: string) => says(text, { timestamp_ms: 1 })
+  const again = (text: string) => says(text, { timestamp_ms: 1, model_call_id: 'm' })
+  const call = line({ type: 'tool_call', subtype: 'started', call_id: 'c', tool_call: { shellToolCall: { args: {} } } })
+  const said = (...lines: Uint8Array[]) => {
+    const run = newRun()
+    const { events } = merged([run.open(), run.push(init), ...lines.map((each) => run.push(each)), run.end(left)])
+    return events.flatMap(({ kind, data }) => (kind === 'text' && 'text' in data ? [data.text] : []))
+  }
+
+  it('tells words in pieces, and none of them again where Cursor repeats them', () => {
+    const [whole, pieces] = [replay('success'), replay('pieces')]
+    expect(canonical(pieces.events)).toEqual(canonical(whole.events))
+    const texts = pieces.events.flatMap(({ kind, data }) => (kind === 'text' && 'text' in data ? [data.text] : []))
+    expect(texts).toEqual(['I will cr', 'eate the ', 'file.', 'Done.'])
+    expect(pieces.outcome).toEqual(whole.outcome)
+  })
+
+  it.each([
+    ['the last segment at the end, also twice', [again('B.'), says('B.')]],
+    ['all segments at the end', [says('A. B.')]],
+    ['nothing', []],
+  ])('tells each word once where Cursor repeats %s', (_, end) => {
+    expect(said(piece('A.'), piece(' '), again('A. '), call, piece('B'), piece('.'), ...end).join('')).toBe('A. B.')
+    expect(said(piece('A.'), piece(' '), call, again('A. '), piece('B.'), ...end).join('')).toBe('A. B.')
+  })
+
+  it('tells what a repetition has beyond the pieces, and one that is none; two pieces that are alike are two', () => {
+    expect(said(piece('A'), again('A and B')).join('')).toBe('A and B')
+    expect(said(piece('A'), again('B')).join('')).toBe('AB')
+    expect(said(piece('.'), piece('.'), again('..')).join('')).toBe('..')
+    expect(said(says('Done.'), says('Done.')).join('')).toBe('Done.Done.')
   })
 
   it('tells of a call that Cursor rejected', () => {

@@ -2,13 +2,15 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { DialogueOptions, DialogueOutput, HarnessDialogue } from '../adapter.ts'
 import { errorEvent } from '../parts/error-event.ts'
-import { callEvent, resultEvent, wordEvents } from '../parts/event-pieces.ts'
+import { callEvent, resultEvent, streamAsItIs, wordEvents } from '../parts/event-pieces.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
+import { joined } from '../parts/json-lines.ts'
 import { turnDialogue, type TurnRun } from '../parts/turn-dialogue.ts'
 import { Turn } from '../parts/turn.ts'
 import { cursorResultOf, toolNameOf } from './calls.ts'
 import { cursorOutcome, type CursorFacts, type OwnCursorFacts } from './outcome.ts'
 import * as wire from './wire.ts'
+import { CursorWords } from './words.ts'
 
 const maxCalls = 1_000
 const maxThinkingChars = 256 * 1024
@@ -19,11 +21,17 @@ const maxThinkingChars = 256 * 1024
  */
 export function cursorDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const run = new CursorRun(spec, options)
-  return turnDialogue(run, options, { outcome: (exit) => cursorOutcome(run.facts, exit) })
+  const dialogue = turnDialogue(run, options, { outcome: (exit) => cursorOutcome(run.facts, exit) })
+  return {
+    ...dialogue,
+    silent: () => ({ events: run.words.release() }),
+    end: () => joined([{ events: run.words.flush() }, dialogue.end()]),
+  }
 }
 
 class CursorRun implements TurnRun {
   readonly facts: CursorFacts
+  readonly words: CursorWords
   readonly #turn: Turn<OwnCursorFacts>
   readonly #calls = new Set<string>()
   #thinking = ''
@@ -31,6 +39,7 @@ class CursorRun implements TurnRun {
   constructor(spec: RunSpec, options: DialogueOptions) {
     this.#turn = new Turn(spec, options, { tooLate: noInput, own: { result: null, openCalls: 0 } })
     this.facts = this.#turn.facts
+    this.words = new CursorWords(this.#turn.redactText, options.redactStream ?? streamAsItIs)
   }
 
   open(): DialogueOutput {
@@ -94,8 +103,10 @@ class CursorRun implements TurnRun {
     if (!parsed.success) return null
     const stop = this.#modelActs()
     this.facts.didWork = true
-    const text = parsed.data.message.content.map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('')
-    return { events: wordEvents('text', { text }, this.#turn.redactText), ...stop }
+    const { message, timestamp_ms: at, model_call_id: callId } = parsed.data
+    const text = message.content.map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('')
+    const isPiece = at != null && callId == null
+    return { events: isPiece ? this.words.piece(text) : this.words.whole(text), ...stop }
   }
 
   #tool(value: unknown): DialogueOutput | null {
@@ -113,7 +124,8 @@ class CursorRun implements TurnRun {
       this.#calls.add(toolCallId)
       this.facts.openCalls = this.#calls.size
       const call = { name: toolNameOf(key, args), input: args }
-      return { events: [callEvent({ toolCallId }, call, this.#turn.redactText)], ...stop }
+      const said = this.words.endSegment()
+      return { events: [...said, callEvent({ toolCallId }, call, this.#turn.redactText)], ...stop }
     }
     if (!this.#calls.delete(toolCallId)) return null
     this.facts.openCalls = this.#calls.size
@@ -127,7 +139,7 @@ class CursorRun implements TurnRun {
     const { usage, result, is_error: isError } = parsed.data
     this.facts.result = { ...parsed.data, result: this.#turn.capped(result ?? '') }
     const events: RunEventBody[] = usage ? [{ kind: 'usage', data: usage }] : []
-    return { events: [...events, this.#turn.result(result ?? '', isError)], finished: true }
+    return { events: [...this.words.flush(), ...events, this.#turn.result(result ?? '', isError)], finished: true }
   }
 
   /** Past the last turn of the model the program is ended. */

@@ -2,12 +2,16 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
 import { hasCallChecks } from '../../../shared/runs/call-checks.ts'
+import { isAtLeast } from '../parts/version.ts'
+
+/** The oldest version whose help, as others published it, has the flag. One that does not know a flag exits at once. */
+const firstWithPieces = '2026.1.23'
 
 /**
  * `cursor-agent acp` asks before it acts; print mode does not. Cursor does not promise that every tool is asked, so `strict`
  * cannot hold. In print mode everything is allowed to it, as the agent's settings say; the prompt goes to standard input.
  */
-export function cursorLaunch(spec: RunSpec, { cwd }: LaunchFacts): HarnessLaunch {
+export function cursorLaunch(spec: RunSpec, { cwd, version }: LaunchFacts): HarnessLaunch {
   const { permissions, agent, model, resumeSessionId } = spec
   if (permissions.defaultMode === 'strict') {
     throw new HarnessLaunchError(
@@ -17,7 +21,18 @@ export function cursorLaunch(spec: RunSpec, { cwd }: LaunchFacts): HarnessLaunch
   }
   const chosen = model === null ? [] : ['--model', model]
   const resumed = resumeSessionId === null ? [] : ['--resume', resumeSessionId]
-  const print = ['-p', '--output-format', 'stream-json', '--workspace', cwd, '--force', '--trust', '--approve-mcps']
+  const partial = isAtLeast(version, firstWithPieces) ? ['--stream-partial-output'] : []
+  const print = [
+    '-p',
+    '--output-format',
+    'stream-json',
+    ...partial,
+    '--workspace',
+    cwd,
+    '--force',
+    '--trust',
+    '--approve-mcps',
+  ]
   return {
     file: 'cursor-agent',
     args: hasCallChecks(spec) ? [...chosen, 'acp'] : [...print, ...chosen, ...resumed],

@@ -11,6 +11,9 @@ export const cursorInitLine = z.object({
   model: z.string().max(200).nullish(),
 })
 export const cursorAssistantLine = z.object({
+  /** Only the next letters have a time and no call of the model; all else repeats words, or has them all at once. */
+  timestamp_ms: z.number().nullish().catch(null),
+  model_call_id: z.string().nullish().catch(null),
   message: z.object({ content: z.array(z.looseObject({ type: z.string(), text: z.string().nullish() })) }),
 })
 export const thinkingLine = z.object({ subtype: z.string(), text: z.string().nullish() })
