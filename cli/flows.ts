@@ -16,6 +16,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'run get': async () => (await import('./flows/batch-get.ts')).batchGet,
   'run create': async () => (await import('./flows/run/create.ts')).runCreate,
   'run read': async () => (await import('./flows/run/read.ts')).runRead,
+  why: async () => (await import('./flows/why.ts')).why,
   doctor: async () => (await import('./flows/doctor.ts')).doctor,
   'run watch': async () => (await import('./flows/run/watch.ts')).runWatch,
   'run events': async () => (await import('./flows/run/events.ts')).runEvents,

@@ -49,6 +49,7 @@ import { taskHandlers } from './resources/tasks/handlers/tasks.ts'
 import { taskHistoryHandlers } from './resources/tasks/handlers/history.ts'
 import { taskLinkHandlers } from './resources/tasks/handlers/link.ts'
 import { mailHandlers } from './resources/mail/handlers/mail.ts'
+import { taskWhyHandlers } from './resources/tasks/handlers/why.ts'
 import { webhookHandlers } from './resources/webhooks/handlers/webhooks.ts'
 import { wikiIngestHandlers } from './resources/wiki/handlers/ingest.ts'
 import { wikiHandlers } from './resources/wiki/handlers/wiki.ts'
@@ -84,6 +85,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...projectGrantHandlers(),
     ...taskHandlers(deps),
     ...taskLinkHandlers(),
+    ...taskWhyHandlers(deps),
     ...taskHistoryHandlers(),
     ...repoHandlers(),
     ...sandboxHandlers(deps),

@@ -37,6 +37,9 @@ export const knownAhead: KnownAhead = {
     conversations: 'approvals are listed by their conversation',
   },
   'mcp-servers': { connections: 'a server names the connection whose credential it is sent' },
-  tasks: { conversations: 'a task has a conversation: its comments' },
+  tasks: {
+    conversations: 'a task has a conversation: its comments',
+    workflows: 'what holds a task may be a workflow that is about it',
+  },
   files: { conversations: 'a file belongs to a message, and is shown with the name of who made it' },
 }

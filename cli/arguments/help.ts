@@ -151,7 +151,7 @@ Give work
 
 See what goes on
   svc status                   what waits for you, what works, what failed
-  svc why RUN                  why a run waits or failed, and what helps
+  svc why RUN-OR-TASK          why it waits or failed, and what helps
   svc run list                 runs, and what they wait for
   svc task list                tasks
   svc approval list            what agents ask to be allowed to do

@@ -36,6 +36,7 @@ import { skillRoutes } from './skills.ts'
 import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
+import { taskWhyRoutes } from './task-why.ts'
 import { sandboxRoutes } from './sandboxes.ts'
 import { secretRoutes } from './secrets.ts'
 import { mailRoutes } from './mail.ts'
@@ -69,6 +70,7 @@ export const groups = {
   tasks: taskRoutes,
   taskLinks: taskLinkRoutes,
   taskHistory: taskHistoryRoutes,
+  taskWhy: taskWhyRoutes,
   repos: repoRoutes,
   automations: automationRoutes,
   workflows: workflowRoutes,

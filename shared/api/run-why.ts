@@ -30,6 +30,10 @@ export const runWhyRoutes = {
     summary: 'Say why a run waits, works on or ended, what happens next, and what to do',
     params: runParams,
     reply: runWhy,
-    cli: { command: 'why', positionals: [runPositional], example: 'svc why run_3nB7cW1yHsD5jK9q' },
+    cli: {
+      command: 'why',
+      positionals: [{ ...runPositional, name: 'run-or-task' }],
+      example: 'svc why run_3nB7cW1yHsD5jK9q',
+    },
   }),
 } as const

@@ -53,6 +53,10 @@ test('what waits for a person comes first, with the command that answers, then w
     command: `svc run retry ${failed}`,
   })
   expect(await svc('why', waiting, '-o', 'table')).toContain('is busy')
+  const task = JSON.parse(await svc('task', 'create', '--title', 'Nobody has it'))
+  for (const reference of [task.key, task.key.toLowerCase(), task.id])
+    expect(JSON.parse(await svc('why', reference))).toMatchObject({ task: { key: task.key }, reason: 'unassigned' })
+  expect(await svc('why', task.key, '-o', 'table')).toContain('It is assigned to nobody.')
   // An agent sees the same of its workspace as far as it may.
   const { status, stdout, stderr } = await real.svc(['status'], { env: { SVC_TOKEN: run.token, SVC_RUN_ID: working } })
   if (status !== 0) throw new Error(stderr)

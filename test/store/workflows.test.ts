@@ -15,6 +15,7 @@ import {
 } from '../../control-plane/resources/workflows/call-store.ts'
 import {
   countRunsByWorkflow,
+  findOpenRunOnTask,
   findRunToAdvance,
   findWorkflowRunInWorkspace,
   insertProgram,
@@ -91,6 +92,20 @@ onBoth('a workflow is found by its name, changed by one at a time, and listed by
   expect([await names(), await names('build'), await names('review')]).toEqual([['build', 'review'], ['review'], []])
   await insertWorkflow(root, workflowRow(workspaceId, { name: 'old', retiredAt: at }))
   expect(await countWorkflows(root, workspaceId)).toBe(2)
+})
+
+onBoth('the workflow about a task that is not over is found, the newest first', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const task = await seedTask(root, workspaceId)
+  await seedFlow(root, workspaceId)
+  const found = async () => (await findOpenRunOnTask(root, task))?.id ?? null
+  expect(await found()).toBeNull()
+  const first = await seedFlow(root, workspaceId, { taskId: task.id })
+  const second = await seedFlow(root, workspaceId, { taskId: task.id, createdAt: at + 1 })
+  await seedFlow(root, workspaceId, { taskId: task.id, createdAt: at + 2, status: 'completed', completedAt: at + 3 })
+  expect(await found()).toBe(second.id)
+  await replaceWorkflowRun(root, second, { status: 'failed', completedAt: at + 4 })
+  expect(await found()).toBe(first.id)
 })
 
 onBoth('the order of names is that of their characters, whatever language the database sorts by', async ({ root }) => {

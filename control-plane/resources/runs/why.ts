@@ -32,17 +32,18 @@ export interface WhyFacts {
 }
 
 /** Says what holds a run, or how it ended, what happens next, and the command that helps. Pure. */
-export function whyOf(facts: WhyFacts): Omit<RunWhy, 'object' | 'run'> {
+export function whyOf(facts: WhyFacts): RunAnswer {
   const { run, hold } = facts
   // A run that asks is told to end, so that it waits for nobody while it lives.
-  if (hold !== null) return asked(hold)
+  if (hold !== null) return whyAsked(hold)
   if (run.endedAt !== null) return ended(facts, run.endedAt)
   if (run.cancelRequestedAt !== null) return stopping(facts, run.cancelRequestedAt)
   if (run.startedAt !== null) return working(facts, run.startedAt)
   return run.leaseState === 'offered' ? offered(facts) : waiting(facts)
 }
 
-function asked({ kind, id, label, since }: OpenHold): Answer {
+/** Says which person's answer is waited for. */
+export function whyAsked({ kind, id, label, since }: OpenHold): RunAnswer {
   const command = kind === 'approval' ? `svc approval approve ${id}` : `svc question answer ${id} "..."`
   return {
     state: 'asks',
@@ -55,9 +56,9 @@ function asked({ kind, id, label, since }: OpenHold): Answer {
   }
 }
 
-type Answer = Omit<RunWhy, 'object' | 'run'>
+export type RunAnswer = Omit<RunWhy, 'object' | 'run'>
 
-function waiting({ run, shown, gate, isBeingMade, waits: { gateMs, dispatchMs } }: WhyFacts): Answer {
+function waiting({ run, shown, gate, isBeingMade, waits: { gateMs, dispatchMs } }: WhyFacts): RunAnswer {
   const base = { state: 'waits', since: toTimestamp(run.createdAt) } as const
   if (isBeingMade)
     return {
@@ -108,7 +109,7 @@ function mends({ reason }: Gate, { id, task, agent }: Run): string | null {
   }
 }
 
-const offered = ({ run }: WhyFacts): Answer => ({
+const offered = ({ run }: WhyFacts): RunAnswer => ({
   state: 'waits',
   reason: null,
   because: 'It was offered, and is not taken yet.',
@@ -118,7 +119,7 @@ const offered = ({ run }: WhyFacts): Answer => ({
   command: `svc run watch ${run.id}`,
 })
 
-function working({ run, shown: { environment }, deviceHeardAt, waits }: WhyFacts, startedAt: number): Answer {
+function working({ run, shown: { environment }, deviceHeardAt, waits }: WhyFacts, startedAt: number): RunAnswer {
   if (environment?.deviceLiveness === 'disconnected' && deviceHeardAt !== null)
     return {
       state: 'works',
@@ -140,7 +141,7 @@ function working({ run, shown: { environment }, deviceHeardAt, waits }: WhyFacts
   }
 }
 
-const stopping = ({ run }: WhyFacts, since: number): Answer => ({
+const stopping = ({ run }: WhyFacts, since: number): RunAnswer => ({
   state: 'works',
   reason: run.cancelExitReason,
   because: 'It was told to end.',
@@ -150,7 +151,7 @@ const stopping = ({ run }: WhyFacts, since: number): Answer => ({
   command: `svc run watch ${run.id}`,
 })
 
-function ended({ run }: WhyFacts, endedAt: number): Answer {
+function ended({ run }: WhyFacts, endedAt: number): RunAnswer {
   const base = { state: 'ended', reason: run.exitReason, since: toTimestamp(endedAt), nextAt: null } as const
   const because = run.errorMessage ?? sentences[run.status] ?? 'It has ended.'
   if (run.successorRunId !== null)

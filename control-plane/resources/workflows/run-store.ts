@@ -1,4 +1,4 @@
-import type { PersonUuid, WorkflowRunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
+import type { PersonUuid, TaskId, WorkflowRunId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-words.ts'
@@ -162,6 +162,15 @@ export async function listWorkflowRuns(
   if (filter.workflow !== undefined) void query.where({ workflow: filter.workflow })
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
   return runs.list(newestFirst(query, filter))
+}
+
+/** The newest run of a workflow about this task that is not over; null: there is none. */
+export async function findOpenRunOnTask(
+  db: Db,
+  task: { workspaceId: WorkspaceUuid; id: TaskId },
+): Promise<WorkflowRunRow | null> {
+  const open = runs.from(db).where({ workspace_id: task.workspaceId, task_id: task.id }).whereNull('completed_at')
+  return runs.first(open.orderBy('created_at', 'desc'))
 }
 
 /** The number of runs of each of these workflows that has any. */

@@ -16,7 +16,7 @@ import { openHoldsOfTasks } from '../../resources/approvals/open-holds.ts'
 import type { Person } from '../../trust/rules.ts'
 import { startsLater } from '../../resources/tasks/rules.ts'
 import { hasOpenBlocker } from '../../resources/tasks/store.ts'
-import { admit, type Admission, type TaskFacts } from './admission.ts'
+import { admit, type Admission, type TaskFacts, type WakeFacts } from './admission.ts'
 import type { RunOverrides } from './build-spec.ts'
 import { withoutNews } from './decided-changes.ts'
 import { placeOfEnvironment } from '../places/places.ts'
@@ -75,7 +75,7 @@ export async function admissionOf(
     agent,
     workspace,
     environment,
-    folder: !hasFolders || agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
+    folder: folderFact(folder, { agent, task, hasFolders }),
     cloudEnabled,
     spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
     task: task && (await loadTaskFacts(tx, task, { agent, triggerSource, now, step: step ?? null })),
@@ -83,6 +83,43 @@ export async function admissionOf(
     isUnwantedHook: triggerSource === 'webhook' && !agent.wakeOnHook,
     sameQueuedRunId: same?.id ?? null,
   })
+}
+
+/**
+ * Tells what would become of a wake of the agent for its task now. It reads the same facts and asks the same rules as a wake does, and
+ * makes none.
+ */
+export async function admissionForTask(
+  db: Db,
+  { agent, task, workspace }: { agent: AgentRow; task: WakeTask; workspace: WorkspaceRow },
+  { cloudEnabled, now }: { cloudEnabled: boolean; now: number },
+): Promise<{ admission: Admission; spentBudget: WakeFacts['spentBudget'] }> {
+  const environment = task.environment ?? agent.environment
+  const { hasFolders } = placeOfEnvironment(environment)
+  const folder = hasFolders ? await folderOf(db, { agent, workspace, task }) : null
+  const spentBudget = await spentBudgetOf(db, { agent, workspace, now })
+  const admission = admit({
+    agent,
+    workspace,
+    environment,
+    folder: folderFact(folder, { agent, task, hasFolders }),
+    cloudEnabled,
+    spentBudget,
+    task: await loadTaskFacts(db, task, { agent, triggerSource: 'assignment', now, step: null }),
+    isTimerInVain: false,
+    isUnwantedHook: false,
+    sameQueuedRunId: null,
+  })
+  return { admission, spentBudget }
+}
+
+/** Whether the folder that the agent is to work in can be used; null: it has none, or the task brings its own. */
+function folderFact(
+  folder: FolderRow | null,
+  { agent, task, hasFolders }: { agent: AgentRow; task: WakeTask | null; hasFolders: boolean },
+): WakeFacts['folder'] {
+  if (!hasFolders || agent.defaultFolderId === null || task?.repoId) return null
+  return folder ? 'bound' : 'missing'
 }
 
 const folderFor = (tx: Tx, wake: ReadyWake, of: { workspace: WorkspaceRow; task: WakeTask | null }) =>
@@ -93,14 +130,14 @@ const folderOfSession = async (tx: Tx, { agent, parent }: ReadyWake): Promise<Fo
 
 /** The folder the run starts in. The folder of the task's repo takes precedence over the agent's own. */
 async function folderOf(
-  tx: Tx,
+  db: Db,
   { agent, workspace, task }: { agent: AgentRow; workspace: WorkspaceRow; task: WakeTask | null },
 ): Promise<FolderRow | null> {
   const ofRepo = (repoId: RepoUuid | null) =>
-    workspace.defaultDevice === null || repoId === null ? null : findFolderByRepo(tx, workspace.defaultDevice, repoId)
+    workspace.defaultDevice === null || repoId === null ? null : findFolderByRepo(db, workspace.defaultDevice, repoId)
   const ofTask = await ofRepo(task?.repoId ?? null)
   if (ofTask) return ofTask
-  if (agent.defaultFolderId !== null) return findFolder(tx, agent.workspaceId, agent.defaultFolderId)
+  if (agent.defaultFolderId !== null) return findFolder(db, agent.workspaceId, agent.defaultFolderId)
   return ofRepo(agent.defaultRepoId)
 }
 

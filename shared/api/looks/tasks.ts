@@ -212,6 +212,29 @@ export const taskLooks: Looks = {
       ['Merged', time('mergedAt')],
     ],
   },
+  TaskWhy: {
+    columns: [],
+    title: text('because'),
+    under: [status('state', { why: ['reason'] }), ref('task.key'), say('since {time since}')],
+    facts: [
+      ['Next', text('next')],
+      ['At the latest', time('nextAt')],
+      ['Run', ref('run')],
+    ],
+    sections: [
+      {
+        heading: 'Blocked by',
+        rows: 'blockedBy',
+        columns: [
+          ['KEY', ref('key')],
+          ['TITLE', text('title')],
+          ['STATUS', status('status')],
+          ['ID', ref('id')],
+        ],
+      },
+    ],
+    next: [{ say: '{command}', when: { at: 'command', is: [true] } }],
+  },
   ProjectSummary: project,
   Project: {
     ...project,

@@ -36,6 +36,7 @@ import { skillFacts } from './skills.ts'
 import { taskCommentFacts } from './task-comments.ts'
 import { taskHistoryFacts } from './task-history.ts'
 import { taskLinkFacts } from './task-links.ts'
+import { taskWhyFacts } from './task-why.ts'
 import { taskFacts } from './tasks.ts'
 import { mailFacts } from './mail.ts'
 import { webhookFacts } from './webhooks.ts'
@@ -70,6 +71,7 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   tasks: taskFacts,
   taskLinks: taskLinkFacts,
   taskHistory: taskHistoryFacts,
+  taskWhy: taskWhyFacts,
   repos: repoFacts,
   automations: automationFacts,
   workflows: workflowFacts,
