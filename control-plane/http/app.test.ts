@@ -5,7 +5,7 @@ import type { ImplementedRoute } from './implement.ts'
 import type { Kernel } from './kernel.ts'
 import { createRouteTable } from './app.ts'
 
-function route(method: 'GET' | 'POST' | 'PATCH', path: string, aliases: string[] = []): ImplementedRoute {
+function route(method: 'GET' | 'POST' | 'PATCH', path: string, aliases: Record<string, string> = {}): ImplementedRoute {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => [match[1]!, z.string()] as const)
   const params = z.object(Object.fromEntries(names))
   const endpoint = `${method} ${path}`
@@ -17,7 +17,7 @@ const table = createRouteTable(
   [
     route('GET', '/things/{id}'),
     route('GET', '/things/stats'),
-    route('GET', '/things', ['/stuff']),
+    route('GET', '/things', { '/stuff': 'GET /stuff' }),
     route('POST', '/things'),
     route('PATCH', '/things/{id}/parts/{part}'),
     route('GET', '/things/{id}/parts/first'),

@@ -4,6 +4,7 @@ import { errorEnvelope, hasShortEnvelope, plainErrorEnvelope, shortErrorEnvelope
 import { openapiRoutes } from '../../shared/api/openapi.ts'
 import { uuid } from '../../shared/api/ids.ts'
 import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
+import { forGenerators, type PlainDocument } from './openapi-for-generators.ts'
 import { implement, type ImplementedRoute } from './implement.ts'
 import { apiVersion } from './mount.ts'
 import { errorsOf, type RouteErrors } from './route-errors.ts'
@@ -13,15 +14,15 @@ export function openApiDocument(contract: readonly AnyRoute[], serverUrl: string
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
   for (const route of contract) {
     const method = route.method.toLowerCase()
-    for (const [index, path] of [route.path, ...route.aliases].entries()) {
+    for (const path of [route.path, ...route.aliases]) {
       const item = (paths[route.base + path] ??= {})
-      item[method] = operationOf(route, index === 0 ? null : index)
+      item[method] = operationOf(route, route.aliasIds[path] ?? null)
     }
   }
-  return createDocument({
+  const document = createDocument({
     openapi: '3.1.0',
     info: {
-      title: 'Agent Work Platform',
+      title: 'svc',
       version: apiVersion,
       description:
         'Runs AI coding agents on the machines of their people. Where this document and the written rules differ, the rules hold.',
@@ -42,7 +43,8 @@ export function openApiDocument(contract: readonly AnyRoute[], serverUrl: string
       },
       headers: headerComponents,
     },
-  }) as unknown as Record<string, unknown>
+  })
+  return forGenerators(document as unknown as PlainDocument)
 }
 
 /** The route that serves the document; it is made once, when it is first asked for. */
@@ -76,11 +78,11 @@ type HeaderName = keyof typeof headerComponents
 const headersOf = (...names: HeaderName[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 
-function operationOf(route: AnyRoute, alias: number | null): ZodOpenApiOperationObject {
+function operationOf(route: AnyRoute, aliasId: string | null): ZodOpenApiOperationObject {
   const callers = callersText(route)
   return {
-    operationId: alias === null ? route.id : `${route.id}.alias${alias}`,
-    summary: alias === null ? route.summary : `${route.summary} (alias)`,
+    operationId: aliasId ?? route.id,
+    summary: aliasId === null ? route.summary : `${route.summary} (another path of \`${route.id}\`)`,
     description: [route.description, callers].filter((text) => text !== null).join('\n\n'),
     tags: [tagOf(route)],
     ...(route.callers === 'none' ? { security: [] } : { security: [{ bearer: [] }, { session: [] }] }),

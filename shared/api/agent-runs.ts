@@ -75,7 +75,7 @@ export const agentRunRoutes = {
   start: defineRoute({
     id: 'agents.runs.start',
     endpoint: 'POST /agents/{agentId}/runs',
-    aliases: ['/agents/{agentId}/wakeup'],
+    aliases: { '/agents/{agentId}/wakeup': 'agents.wake' },
     summary: 'Wake an agent',
     description:
       'Always answers 200; `kind` says what became of the wake. A wake with an `idempotencyKey` that was used for this agent gets the first answer.',

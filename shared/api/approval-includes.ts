@@ -6,9 +6,11 @@ import { taskStatuses } from './task-fields.ts'
 /** Records that `include` adds to an approval or a question. */
 export const includedTask = z
   .object({ object: z.literal('task'), id: taskId, key: z.string(), title: z.string(), status: z.enum(taskStatuses) })
+  .meta({ id: 'IncludedTask' })
   .nullable()
 export const includedSession = z
   .object({ object: z.literal('session'), id: z.string(), harness: z.string(), runId })
+  .meta({ id: 'IncludedSession' })
   .nullable()
   .describe('The harness session in which it was asked.')
 export const included = {

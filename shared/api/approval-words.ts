@@ -37,16 +37,18 @@ export type StoredGatedThing = z.infer<typeof storedGatedThing>
 export const answerModes = ['free_text', 'single_select', 'multi_select', 'secret_input'] as const
 export type AnswerMode = (typeof answerModes)[number]
 
-export const questionOption = z.object({ key: z.string(), label: z.string() })
+export const questionOption = z.object({ key: z.string(), label: z.string() }).meta({ id: 'QuestionOption' })
 export const questionAnswer = z.object({
   text: z.string().nullable(),
   selected: z.array(z.string()).nullable().describe('Keys of options; null for `free_text`.'),
 })
 export type QuestionAnswer = z.infer<typeof questionAnswer>
-export const secretRequest = z.object({
-  name: z.string(),
-  provider: z.string(),
-  envVarName: z.string(),
-  reason: z.string(),
-})
+export const secretRequest = z
+  .object({
+    name: z.string(),
+    provider: z.string(),
+    envVarName: z.string(),
+    reason: z.string(),
+  })
+  .meta({ id: 'SecretRequest' })
 export type SecretRequest = z.infer<typeof secretRequest>

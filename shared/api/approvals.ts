@@ -29,12 +29,16 @@ import { workflowStepOfRun } from './workflow-fields.ts'
 
 // Approvals: yes-or-no questions about one action, which hold it.
 
-const byPersonOrSystem = z.object({ type: z.enum(['user', 'system']), id: userPublicId.nullable() })
+const byPersonOrSystem = z
+  .object({ type: z.enum(['user', 'system']), id: userPublicId.nullable() })
+  .meta({ id: 'PersonOrSystem' })
 
-export const askingParty = z.object({
-  type: z.enum(['agent', 'system']),
-  id: agentId.nullable().describe('null for the system.'),
-})
+export const askingParty = z
+  .object({
+    type: z.enum(['agent', 'system']),
+    id: agentId.nullable().describe('null for the system.'),
+  })
+  .meta({ id: 'AskingParty' })
 
 const platformChangeDetails = z.object({
   method: z.string(),

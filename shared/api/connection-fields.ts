@@ -29,22 +29,26 @@ export const connectionClientPath = '/integrations/connections/client.json'
 /** The beginning of the id of a service that is a server of `/mcp-servers`; its id follows. */
 export const mcpServerIntegration = 'mcp-server:'
 
-const integration = z.object({
-  id: z.string().describe('Id in the catalog, or `mcp-server:<id>`.'),
-  label: z.string(),
-  authKind: z.enum(authKinds),
-})
+const integration = z
+  .object({
+    id: z.string().describe('Id in the catalog, or `mcp-server:<id>`.'),
+    label: z.string(),
+    authKind: z.enum(authKinds),
+  })
+  .meta({ id: 'Integration' })
 
 export const connectionSummary = z
   .object({
     object: z.literal('connection'),
     id: connectionId,
     integration,
-    owner: z.object({
-      type: z.enum(connectionOwnerTypes).describe('`company`: the workspace uses it.'),
-      id: z.string().describe('Slug of the workspace, or id of the person.'),
-      label: z.string(),
-    }),
+    owner: z
+      .object({
+        type: z.enum(connectionOwnerTypes).describe('`company`: the workspace uses it.'),
+        id: z.string().describe('Slug of the workspace, or id of the person.'),
+        label: z.string(),
+      })
+      .meta({ id: 'ConnectionOwner' }),
     accountLabel: z.string(),
     status: z.enum(connectionStatuses),
     statusReason: z.string().nullable().describe('Why it is expired or revoked, in a sentence.'),

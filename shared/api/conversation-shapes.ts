@@ -8,10 +8,12 @@ import { taskSummary } from './task-shapes.ts'
 
 // Conversations as clients read them, and the ways to name their participants.
 
-export const participant = z.object({
-  type: z.enum(['user', 'agent']),
-  id: z.string().describe('`usr_` or `agt_` id.'),
-})
+export const participant = z
+  .object({
+    type: z.enum(['user', 'agent']),
+    id: z.string().describe('`usr_` or `agt_` id.'),
+  })
+  .meta({ id: 'Participant' })
 
 export const conversationRuntime = z
   .object({

@@ -14,7 +14,9 @@ export const entityTypes = ['task', 'project', 'run', 'comment', 'conversation']
 export type EntityType = (typeof entityTypes)[number]
 
 const authorType = z.enum(['user', 'agent'])
-const createdBy = z.object({ type: authorType, id: z.string().describe('`usr_` or `agt_` id.'), name: z.string() })
+const createdBy = z
+  .object({ type: authorType, id: z.string().describe('`usr_` or `agt_` id.'), name: z.string() })
+  .meta({ id: 'FileAuthor' })
 
 export const fileRelation = z
   .object({

@@ -36,16 +36,18 @@ const sourceUrl = boundedText(learningLimits.sourceBytes)
   .refine(isSource, 'neither an https:// URL with a host nor pinework://<object>/<id>')
   .describe('`https://` URL, or `pinework://<object>/<id>`.')
 
-const bulletInput = z.object({
-  text: boundedText(learningLimits.bulletBytes)
-    .refine((text) => countWords(text) <= learningLimits.bulletWords, `more than ${learningLimits.bulletWords} words`)
-    .describe('One instruction, of at most 25 words.'),
-  sources: z
-    .array(z.union([sourceUrl, z.object({ url: sourceUrl })]))
-    .min(1)
-    .max(learningLimits.sources)
-    .describe('What shows that it is so.'),
-})
+const bulletInput = z
+  .object({
+    text: boundedText(learningLimits.bulletBytes)
+      .refine((text) => countWords(text) <= learningLimits.bulletWords, `more than ${learningLimits.bulletWords} words`)
+      .describe('One instruction, of at most 25 words.'),
+    sources: z
+      .array(z.union([sourceUrl, z.object({ url: sourceUrl })]))
+      .min(1)
+      .max(learningLimits.sources)
+      .describe('What shows that it is so.'),
+  })
+  .meta({ id: 'LearningBullet' })
 
 const entityWord = z
   .string()
@@ -59,6 +61,8 @@ export const entityKeys = {
   name: entityWord.describe('Its name; kept in lower case.'),
 } as const
 
+const entityInput = z.object(entityKeys).meta({ id: 'LearningEntity' })
+
 export type BulletInput = z.infer<typeof bulletInput>
 
 export const learningKeys = {
@@ -66,7 +70,7 @@ export const learningKeys = {
     .regex(/^\P{Cc}*$/u, 'no control characters')
     .describe('The one subject of all bullets.'),
   bullets: z.array(bulletInput).min(1).max(learningLimits.bullets).describe('What was learned.'),
-  entities: z.array(z.object(entityKeys)).max(learningLimits.entities).describe('What it is about.'),
+  entities: z.array(entityInput).max(learningLimits.entities).describe('What it is about.'),
 } as const
 
 /** A bullet as it is stored; its place and those of its sources are their numbers. */

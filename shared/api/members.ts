@@ -57,7 +57,7 @@ export const memberRoutes = {
   invite: defineRoute({
     id: 'members.invite',
     endpoint: 'POST /workspaces/{workspaceId}/invites',
-    aliases: ['/workspaces/{workspaceId}/members'],
+    aliases: { '/workspaces/{workspaceId}/members': 'members.add' },
     summary: 'Inviting people is not available (501)',
     params: workspaceParams,
     ...unavailable,
@@ -83,7 +83,7 @@ export const memberRoutes = {
     id: 'members.acceptInvite',
     endpoint: 'POST /invites/{token}/accept',
     summary: 'Accepting an invite is not available (501)',
-    params: z.object({ token: z.string().min(1).max(500) }),
+    params: z.object({ token: z.string().min(1).max(500).describe('The token of the invitation.') }),
     ...unavailable,
   }),
 } as const

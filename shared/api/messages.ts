@@ -11,12 +11,14 @@ import { fileFlag } from './command.ts'
 export const maxAttachments = 20
 
 /** A file that a message names. */
-export const attachment = z.object({
-  id: z.string(),
-  name: z.string(),
-  contentType: z.string(),
-  sizeBytes: z.number().int(),
-})
+export const attachment = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    contentType: z.string(),
+    sizeBytes: z.number().int(),
+  })
+  .meta({ id: 'Attachment' })
 export type Attachment = z.infer<typeof attachment>
 
 /** A person, an agent, or the platform itself. */

@@ -98,12 +98,14 @@ export const pluginSummary = z
     description: z.string().nullable(),
     enabled: z.boolean().describe('Whether runs have its skills and MCP servers.'),
     format: z.enum(pluginFormats).describe('`agent_plugins`: Agent Plugins 1; `claude_plugin`: that of Claude Code.'),
-    source: z.object({
-      url: z.string().nullable().describe('null: its files were sent.'),
-      ref: z.string().nullable(),
-      subdir: z.string().nullable(),
-      resolvedSha: z.string().nullable().describe('The id of the commit.'),
-    }),
+    source: z
+      .object({
+        url: z.string().nullable().describe('null: its files were sent.'),
+        ref: z.string().nullable(),
+        subdir: z.string().nullable(),
+        resolvedSha: z.string().nullable().describe('The id of the commit.'),
+      })
+      .meta({ id: 'PluginSource' }),
     pluginHash: z.string().describe('SHA-256 over the sorted list of the files that are used.'),
     installedBy: z.object({ type: z.literal('user'), id: userPublicId }).nullable(),
     installedAt: timestamp,

@@ -51,7 +51,7 @@ export const pullRequestRoutes = {
   ofTask: defineRoute({
     id: 'tasks.pullRequest',
     endpoint: 'GET /companies/{companyId}/tasks/{taskId}/pull-request',
-    aliases: ['/workspaces/{companyId}/tasks/{taskId}/pull-request'],
+    aliases: { '/workspaces/{companyId}/tasks/{taskId}/pull-request': 'workspaces.tasks.pullRequest' },
     summary: "Read a task's pull request live from the git host",
     description: 'A task without a pull request is answered 404 `resource_not_found`.',
     params,

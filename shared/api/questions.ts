@@ -45,6 +45,7 @@ export const question = z
     askedBy: askingParty,
     answer: z
       .object({ text: z.string().nullable(), selected: z.array(z.string()).nullable(), secretId: secretId.nullable() })
+      .meta({ id: 'Answer' })
       .nullable()
       .describe('null while open, and always for `secret_input`.'),
     answeredBy: z

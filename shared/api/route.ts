@@ -62,7 +62,8 @@ export interface RouteInput<
   /** The method and the path below `/api/v1` (or `base`), for example `GET /agents/{agentId}/runs`. */
   endpoint: Endpoint
   base?: '/api/v1' | '/api'
-  aliases?: readonly string[]
+  /** Other paths of the route, each with the id of its operation in the OpenAPI document, of which clients make names. */
+  aliases?: Readonly<Record<string, string>>
   summary: string
   description?: string
   /** The callers. Default: any person or agent of the workspace. */
@@ -127,13 +128,19 @@ export interface Route<
   T extends boolean = boolean,
 > extends Readonly<
   Required<
-    Omit<RouteInput<P, Q, B, R, O, C>, 'endpoint' | 'description' | 'queryCodes' | 'transaction' | 'stream' | 'cli'>
+    Omit<
+      RouteInput<P, Q, B, R, O, C>,
+      'endpoint' | 'aliases' | 'description' | 'queryCodes' | 'transaction' | 'stream' | 'cli'
+    >
   >
 > {
   readonly method: Method
   readonly transaction: T
   /** Below `base`. */
   readonly path: string
+  readonly aliases: readonly string[]
+  /** The id of the operation of each alias. */
+  readonly aliasIds: Readonly<Record<string, string>>
   readonly description: string | null
   readonly queryCodes: { readonly refuse: QueryKeyCodes; readonly invalid: QueryKeyCodes }
   readonly stream: 'sse' | 'text' | null
@@ -177,7 +184,8 @@ export function defineRoute<
     method,
     path,
     base: route.base ?? '/api/v1',
-    aliases: route.aliases ?? [],
+    aliases: Object.keys(route.aliases ?? {}),
+    aliasIds: route.aliases ?? {},
     summary: route.summary,
     description: route.description ?? null,
     callers: route.callers ?? (anyone as unknown as C),

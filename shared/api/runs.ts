@@ -68,11 +68,17 @@ export const run = z
         label: z.string(),
         since: timestamp,
       })
+      .meta({ id: 'RunWaitingOn' })
       .nullable(),
-    harness: z.object({
-      id: z.enum(harnessNames),
-      version: z.string().optional().describe('Of its program, once the run has ended; only where the device told it.'),
-    }),
+    harness: z
+      .object({
+        id: z.enum(harnessNames),
+        version: z
+          .string()
+          .optional()
+          .describe('Of its program, once the run has ended; only where the device told it.'),
+      })
+      .meta({ id: 'RunHarness' }),
     environment: runEnvironment.nullable(),
     costUsd: z.string().nullable().describe('Decimal; null when not measured.'),
     workflowStep: workflowStepOfRun.optional().describe('The step of a workflow that it does; only then is it there.'),

@@ -59,12 +59,14 @@ export const skillKeys = {
   enabledByDefault: z.boolean().describe('Whether agents without an override of their own have it.'),
 } as const
 
-export const bundleFile = z.object({
-  path: z.string().max(4_096).describe('Below the folder of the skill, with / between its parts.'),
-  content: z.string().optional().describe('Its text; either this or `contentBase64`.'),
-  contentBase64: z.string().optional().describe('Its bytes, as base64 with padding.'),
-  executable: z.boolean().default(false).describe('Whether it may be run as a program.'),
-})
+export const bundleFile = z
+  .object({
+    path: z.string().max(4_096).describe('Below the folder of the skill, with / between its parts.'),
+    content: z.string().optional().describe('Its text; either this or `contentBase64`.'),
+    contentBase64: z.string().optional().describe('Its bytes, as base64 with padding.'),
+    executable: z.boolean().default(false).describe('Whether it may be run as a program.'),
+  })
+  .meta({ id: 'BundleFile' })
 export type BundleFileInput = z.infer<typeof bundleFile>
 
 export const bundleInput = z
@@ -77,14 +79,18 @@ export const bundleInput = z
   })
   .meta({ id: 'SkillBundle' })
 
-const pluginOfSkill = z.object({ id: z.string().describe('`plug_` id.'), name: z.string(), enabled: z.boolean() })
+const pluginOfSkill = z
+  .object({ id: z.string().describe('`plug_` id.'), name: z.string(), enabled: z.boolean() })
+  .meta({ id: 'PluginOfSkill' })
 
-const shownFile = z.object({
-  path: z.string(),
-  kind: z.enum(['instruction', 'reference']).describe(`\`instruction\`: ${skillFile}.`),
-  sizeBytes: z.number().int(),
-  executable: z.boolean(),
-})
+const shownFile = z
+  .object({
+    path: z.string(),
+    kind: z.enum(['instruction', 'reference']).describe(`\`instruction\`: ${skillFile}.`),
+    sizeBytes: z.number().int(),
+    executable: z.boolean(),
+  })
+  .meta({ id: 'ShownSkillFile' })
 export type ShownSkillFile = z.infer<typeof shownFile>
 
 export const skillSummary = z

@@ -10,7 +10,7 @@ export const skillRepoRoutes = {
   install: defineRoute({
     id: 'skills.installFromRepo',
     endpoint: 'POST /companies/{workspaceId}/skills/install-from-repo',
-    aliases: ['/workspaces/{workspaceId}/skills/install-from-repo'],
+    aliases: { '/workspaces/{workspaceId}/skills/install-from-repo': 'workspaces.skills.installFromRepo' },
     summary: 'Add the skills of a public git repository, or bring those up to date that it brought before',
     description:
       'Searches for SKILL.md at the root and in the folders of `skills/`, `.agents/skills/` and `.claude/skills/`; with `subdir` below that folder, and in its own folders.',

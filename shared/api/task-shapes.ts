@@ -8,10 +8,12 @@ import { taskPriorities, taskStatuses } from './task-fields.ts'
 
 // Tasks as clients read them, and the fields that clients write.
 
-export const actor = z.object({
-  type: z.enum(['user', 'agent', 'system']),
-  id: z.string().nullable().describe('`usr_` or `agt_` id; null for the system.'),
-})
+export const actor = z
+  .object({
+    type: z.enum(['user', 'agent', 'system']),
+    id: z.string().nullable().describe('`usr_` or `agt_` id; null for the system.'),
+  })
+  .meta({ id: 'Actor' })
 
 export const checklistItem = z
   .object({
@@ -32,7 +34,7 @@ export const taskCondition = z
   ])
   .meta({ id: 'TaskCondition' })
 
-export const assignee = z.object({ type: z.literal('agent'), id: agentId })
+export const assignee = z.object({ type: z.literal('agent'), id: agentId }).meta({ id: 'TaskAssignee' })
 
 export const task = z
   .object({

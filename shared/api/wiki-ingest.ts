@@ -21,7 +21,7 @@ const sha256 = z
   .describe('Of the bytes of the file, as 64 hex digits.')
 // The handler refuses a bad root, with a code of its own.
 const root = z.string().max(10_000).describe('The name under which the directory is ingested, such as `docs`.')
-const file = z.object({ path, sha256 })
+const file = z.object({ path, sha256 }).meta({ id: 'WikiIngestFile' })
 
 const unlike = (rows: readonly { path: string }[]): boolean => new Set(rows.map((row) => row.path)).size === rows.length
 const twice = 'names a path twice'

@@ -15,7 +15,7 @@ import { inputKinds, stepStates, toolModes, workflowRunStatuses } from './workfl
 
 // The records of workflows that clients read.
 
-const agentOf = z.object({ id: agentId, name: z.string(), handle: z.string() })
+const agentOf = z.object({ id: agentId, name: z.string(), handle: z.string() }).meta({ id: 'AgentName' })
 
 export const workflowInput = z
   .object({ key: z.string(), label: z.string(), kind: z.enum(inputKinds), required: z.boolean() })
@@ -131,6 +131,7 @@ const runFields = {
   summary: z.string().nullable().describe('What the program returned, or why it failed.'),
   error: z
     .object({ message: z.string(), line: z.number().int().nullable(), column: z.number().int().nullable() })
+    .meta({ id: 'WorkflowError' })
     .nullable()
     .describe('Why it failed, and where in the program.'),
   toolPermissionMode: z.enum(toolModes),
@@ -141,6 +142,7 @@ const runFields = {
       options: z.array(z.object({ key: z.string(), label: z.string() })).nullable(),
       askedAt: timestamp,
     })
+    .meta({ id: 'ParkedQuestion' })
     .nullable()
     .describe('The open question that it waits for.'),
   parkedChecks: z
@@ -149,6 +151,7 @@ const runFields = {
       deadlineAt: timestamp,
       checks: z.array(z.object({ name: z.string(), status: z.string(), url: z.string().nullable() })),
     })
+    .meta({ id: 'ParkedChecks' })
     .nullable()
     .describe('The checks that it waits for.'),
   log: z.array(z.string()).describe('The last lines that the program logged.'),

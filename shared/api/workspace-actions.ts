@@ -13,7 +13,7 @@ const action = (name: string, verb: string, summary: string) =>
   defineRoute({
     id: `workspaces.${name}`,
     endpoint: `POST /workspaces/{workspaceId}/${verb}` as const,
-    aliases: [`/companies/{workspaceId}/${verb}`],
+    aliases: { [`/companies/{workspaceId}/${verb}`]: `companies.${name}` },
     summary,
     ...byAdmins,
     reply: workspace,
@@ -36,7 +36,7 @@ export const workspaceActionRoutes = {
   export: defineRoute({
     id: 'workspaces.export',
     endpoint: 'POST /workspaces/{workspaceId}/export',
-    aliases: ['/companies/{workspaceId}/export'],
+    aliases: { '/companies/{workspaceId}/export': 'companies.export' },
     summary: 'Get the agents, tasks and projects of a workspace as a Markdown manifest',
     ...byAdmins,
     transaction: false,
@@ -53,7 +53,7 @@ export const workspaceActionRoutes = {
   delete: defineRoute({
     id: 'workspaces.delete',
     endpoint: 'DELETE /workspaces/{workspaceId}',
-    aliases: ['/companies/{workspaceId}'],
+    aliases: { '/companies/{workspaceId}': 'companies.delete' },
     summary: 'Delete a workspace with everything in it; nothing brings it back',
     description:
       "Live runs end, devices and tokens stop working. With a company's last workspace the company goes too.",
@@ -81,7 +81,7 @@ export const workspaceActionRoutes = {
   updateCompany: defineRoute({
     id: 'workspaces.company.update',
     endpoint: 'PATCH /workspaces/{workspaceId}/company',
-    aliases: ['/companies/{workspaceId}/company'],
+    aliases: { '/companies/{workspaceId}/company': 'companies.company.update' },
     summary: 'Rename the company of a workspace',
     ...byAdmins,
     body: z
@@ -99,7 +99,7 @@ export const workspaceActionRoutes = {
   companyConfig: defineRoute({
     id: 'workspaces.companyConfig.get',
     endpoint: 'GET /companies/{workspaceId}/company-config',
-    aliases: ['/workspaces/{workspaceId}/company-config'],
+    aliases: { '/workspaces/{workspaceId}/company-config': 'workspaces.config.get' },
     summary: 'Read the security defaults of runs',
     params: workspaceParams,
     reply: companyConfig,
@@ -109,7 +109,7 @@ export const workspaceActionRoutes = {
   updateCompanyConfig: defineRoute({
     id: 'workspaces.companyConfig.update',
     endpoint: 'PATCH /companies/{workspaceId}/company-config',
-    aliases: ['/workspaces/{workspaceId}/company-config'],
+    aliases: { '/workspaces/{workspaceId}/company-config': 'workspaces.config.update' },
     summary: 'Change the security defaults of runs',
     ...byAdmins,
     body: z

@@ -84,6 +84,7 @@ const settings = {
       minTokens: z.number().int().min(0).max(100_000_000).describe('Sessions below this context size are left alone.'),
     })
     .partial()
+    .meta({ id: 'IdleCompactionPatch' })
     .describe('Compacts an idle session before its prompt cache expires; keys left out stay.'),
   monthlyBudgetCents: monthlyBudgetCents
     .nullable()
@@ -140,7 +141,7 @@ export const workspaceRoutes = {
   current: defineRoute({
     id: 'workspaces.current',
     endpoint: 'GET /workspaces',
-    aliases: ['/companies'],
+    aliases: { '/companies': 'companies.current' },
     summary: 'Read your workspace',
     reply: workspace,
   }),
@@ -148,7 +149,7 @@ export const workspaceRoutes = {
   create: defineRoute({
     id: 'workspaces.create',
     endpoint: 'POST /workspaces',
-    aliases: ['/companies'],
+    aliases: { '/companies': 'companies.create' },
     summary: 'Create a workspace and its billing company; you become its owner',
     description: 'Your login token stays bound to its own workspace: the new one needs a token of its own.',
     callers: peopleOnly,
@@ -162,7 +163,7 @@ export const workspaceRoutes = {
   bySlug: defineRoute({
     id: 'workspaces.bySlug',
     endpoint: 'GET /workspaces/by-slug/{slug}',
-    aliases: ['/companies/by-slug/{slug}'],
+    aliases: { '/companies/by-slug/{slug}': 'companies.bySlug' },
     summary: 'Read the workspace with this slug; a slug it had before leads to the one it has now',
     params: z.object({ slug: z.string().min(1).max(200).describe('Slug of a workspace.') }),
     malformedParam: 'resource_not_found',
@@ -179,7 +180,11 @@ export const workspaceRoutes = {
   get: defineRoute({
     id: 'workspaces.get',
     endpoint: 'GET /workspaces/{workspaceId}',
-    aliases: ['/companies/{workspaceId}', '/workspaces/{workspaceId}/settings', '/companies/{workspaceId}/settings'],
+    aliases: {
+      '/companies/{workspaceId}': 'companies.get',
+      '/workspaces/{workspaceId}/settings': 'workspaces.settings.get',
+      '/companies/{workspaceId}/settings': 'companies.settings.get',
+    },
     summary: 'Read one workspace',
     params: workspaceParams,
     reply: workspace,
@@ -189,7 +194,7 @@ export const workspaceRoutes = {
   update: defineRoute({
     id: 'workspaces.update',
     endpoint: 'PATCH /workspaces/{workspaceId}',
-    aliases: ['/companies/{workspaceId}'],
+    aliases: { '/companies/{workspaceId}': 'companies.update' },
     summary: 'Change settings of a workspace',
     description: 'Keys that are present are written, absent keys stay, unknown keys are refused.',
     callers: adminsOnly,
@@ -232,7 +237,7 @@ export const workspaceRoutes = {
   stats: defineRoute({
     id: 'workspaces.stats',
     endpoint: 'GET /workspaces/stats',
-    aliases: ['/companies/stats'],
+    aliases: { '/companies/stats': 'companies.stats' },
     summary:
       'Count the agents, tasks, projects, workflows, files, pages and learnings that you can see in your workspace',
     reply: z
@@ -253,7 +258,7 @@ export const workspaceRoutes = {
   userList: defineRoute({
     id: 'user.workspaces.list',
     endpoint: 'GET /user/workspaces',
-    aliases: ['/user/companies'],
+    aliases: { '/user/companies': 'user.companies.list' },
     summary: 'List the workspaces you belong to',
     callers: peopleOnly,
     reply: listOf(userWorkspace),

@@ -12,7 +12,7 @@ import { leftOutSkill, offeredSkill, skillFolders, runSkillLimits, toldLeftOut }
 /** A rule of an agent's tool lists: a tool name or a pattern. */
 export const toolRule = z.union([
   z.string().min(1).max(500),
-  z.object({ tool: z.string().min(1).max(200), pattern: z.string().max(500) }),
+  z.object({ tool: z.string().min(1).max(200), pattern: z.string().max(500) }).meta({ id: 'ToolPattern' }),
 ])
 export type ToolRule = z.infer<typeof toolRule>
 

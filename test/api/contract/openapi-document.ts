@@ -1,3 +1,4 @@
+import { contract } from '../../../shared/api/index.ts'
 import type { TestServer } from '../../kit/server.ts'
 
 // The OpenAPI document as a client reads it from a running server.
@@ -47,8 +48,11 @@ export interface OpenApiDocument {
 export const readDocument = async (server: TestServer): Promise<OpenApiDocument> =>
   (await server.ok('/openapi.json', { base: '/api' })) as OpenApiDocument
 
+const routesOfAliases = new Map(
+  contract.flatMap(({ id, aliasIds }) => Object.values(aliasIds).map((aliasId) => [aliasId, id] as const)),
+)
 /** The id of its route: an alias of a path has an operation of its own. */
-export const routeIdOf = ({ operationId }: Operation): string => operationId.replace(/\.alias\d+$/, '')
+export const routeIdOf = ({ operationId }: Operation): string => routesOfAliases.get(operationId) ?? operationId
 
 /** The operation of a method and path below /api/v1, whatever the path's parameters are called. */
 export function operationAt(document: OpenApiDocument, method: string, path: string): Operation | null {

@@ -11,7 +11,7 @@ export const routes = {
   list: defineRoute({
     id: 'things.list',
     endpoint: 'GET /things',
-    aliases: ['/stuff'],
+    aliases: { '/stuff': 'stuff.list' },
     summary: 'List',
     query: z.object({
       ids: idsParam,
