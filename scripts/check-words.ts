@@ -115,7 +115,7 @@ for (const file of files) {
 
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 for (const file of files)
-  if (/^docs\/[^/]+\.md$/.test(file) && !readme.includes(`\`${file}\``))
+  if (/^docs\/[^/]+\.md$/.test(file) && !readme.includes(`](${file})`))
     problems.push(`${file}: the README does not name it`)
 
 if (problems.length > 0) {

@@ -1,0 +1,49 @@
+// Commands of pages that are typed by another test, or by none.
+
+/** Pages whose commands another test types; all of them, or those that begin so. */
+export const typedElsewhere: Readonly<Record<string, { test: string; commands: readonly string[] }>> = {
+  'api.md': { test: 'api-page.test.ts', commands: ['curl', 'AGENT=', 'RUN='] },
+  'connections.md': {
+    test: 'connections.test.ts',
+    commands: ['svc connection', 'echo', 'svc mcp sign-in', 'svc mcp tools'],
+  },
+  'files.md': { test: 'files.test.ts', commands: ['svc file'] },
+  'learnings.md': { test: 'learnings.test.ts', commands: ['svc learning'] },
+  'plugins.md': { test: 'plugins.test.ts', commands: ['svc plugin'] },
+  'skills.md': { test: 'skills.test.ts', commands: ['svc skill'] },
+  'wiki.md': { test: 'wiki.test.ts', commands: ['svc wiki'] },
+}
+
+/** Commands that no test types, by page and how they begin, with the reason. */
+export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'README.md': { 'alias svc=': 'the test has svc by its name' },
+  'start.md': {
+    './scripts/start': 'installs, and serves until Ctrl-C; test/process/checkout starts it',
+    'alias svc=': 'the test has svc by its name',
+    'cd your-project': 'each command is typed there',
+  },
+  'team-server.md': {
+    'svc login --server': 'a person confirms a code in a browser; test/e2e/sign-in.test.ts does it',
+    'svc device install-service': 'changes the services of the system; test/process/service does it with a stand-in',
+  },
+  'background-service.md': {
+    'svc device install-service': 'changes the services of the system',
+    'svc device uninstall-service': 'changes the services of the system',
+  },
+  'deployment.md': {
+    'control-plane/deploy/build': 'needs docker',
+    'sandbox/build': 'needs docker',
+    'install -d': 'needs root, and a folder of the machine',
+    '(umask 077; cat >/etc/svc.env': 'asks the socket of docker',
+    'docker-compose': 'needs docker',
+    'cat /srv/svc/login-token': 'of the containers above',
+    kubectl: 'needs a cluster',
+  },
+  'sandbox.md': {
+    'sandbox/build': 'needs docker',
+    'SVC_SANDBOX=docker svc-server start': 'needs docker, and serves until it is ended',
+    'svc agent run @cloudy': 'needs docker; test/sandbox has cloud runs',
+    curl: 'is typed in a sandbox; test/sandbox has it',
+  },
+  'alerts.md': { jq: 'another program, and the log of a server' },
+}
