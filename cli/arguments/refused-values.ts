@@ -39,7 +39,9 @@ export function spellRefusal(error: unknown, line: Line): unknown {
   if (param === null && fields.length === 0) return error
   const forms = acceptedForms(line.command.name)
   const places = placesOf(line)
-  const isAboutForm = aboutForms.has(error.code) || fieldAt(envelope, 'allowedValues') !== undefined
+  // Where the state of a thing decides what is allowed, the line can be read.
+  const isOfList = error.status < 409 && fieldAt(envelope, 'allowedValues') !== undefined
+  const isAboutForm = aboutForms.has(error.code) || isOfList
   const message = textAt(envelope, 'message') ?? ''
   const said =
     fields.length > 0 ? fields : [{ path: param, message: error.code === 'invalid_id_format' ? '' : message }]
