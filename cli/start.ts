@@ -48,9 +48,7 @@ async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'o
       return 0
     }
     const words = argv
-    // Commands of the contract are tried first, so that an agent's calls need not load the rest.
-    const match =
-      matchCommand(contractCommandsOf(words[0] ?? ''), words) ?? matchCommand(await loadLocalCommands(), words)
+    const match = (await find(words)) ?? (await findByHabit(words))
     if (match === null) return await helpOrFault({ words, out, env })
     if (asksForHelp(match.rest)) {
       const { helpOf } = await import('./arguments/help.ts')
@@ -61,6 +59,19 @@ async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'o
   } catch (error) {
     return out.failure(error)
   }
+}
+
+/** Commands of the contract are tried first, so that an agent's calls need not load the rest. */
+const find = async (words: readonly string[]) =>
+  matchCommand(contractCommandsOf(words[0] ?? ''), words) ?? matchCommand(await loadLocalCommands(), words)
+
+async function findByHabit(words: readonly string[]) {
+  const { inOurWords } = await import('./arguments/habits.ts')
+  for (const meant of inOurWords(words)) {
+    const match = await find(meant)
+    if (match !== null) return match
+  }
+  return null
 }
 
 interface Invocation {

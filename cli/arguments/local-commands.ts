@@ -240,12 +240,17 @@ const ownCommands = [
       'PATH is below /api/v1 unless it begins with /api/. The default method is GET, or POST with fields or --input. Fields of a GET go into the query. In --field, `true`, `false`, `null` and numbers are typed, `@file` is the text of a file (`@-`: standard input), `a[b]=1` and `a[]=1` make objects and lists.',
     example: 'svc api GET /runs --field status=running --paginate',
     positionals: [
-      { name: 'method', target: null, description: 'The method: GET, POST, PUT, PATCH or DELETE.' },
+      {
+        name: 'method-or-path',
+        target: null,
+        description: 'The method (GET, POST, PUT, PATCH or DELETE), or the path alone.',
+      },
       { name: 'path', target: null, isOptional: true, description: 'The path, for example /agents/me.' },
     ],
     flags: [
-      flag('field', 'Adds key=value to the body or the query.', { repeatable: true, aliases: ['f'] }),
-      flag('raw-field', 'The same, but the value is always text.', { repeatable: true, aliases: ['F'] }),
+      flag('field', 'Adds key=value to the body or the query.', { repeatable: true, aliases: ['F'] }),
+      flag('raw-field', 'The same, but the value is always text.', { repeatable: true, aliases: ['f'] }),
+      flag('method', 'The method, in place of the first word.', { aliases: ['X'] }),
       flag('input', 'File whose bytes are the body (`-`: standard input).'),
       flag('header', 'Adds a header, `Name: value`.', { repeatable: true, aliases: ['H'] }),
       flag('paginate', 'Read all pages of a list and print them as one.', yes),

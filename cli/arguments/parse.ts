@@ -11,7 +11,27 @@ export function flagsFor(command: Command): readonly CommandFlag[] {
   const own = new Set(command.flags.flatMap((flag) => [flag.name, ...(flag.aliases ?? [])]))
   const shared = [...(hasPages(command) ? [allFlag] : []), ...(command.asks === true ? [yesFlag] : []), ...globalFlags]
   const left = shared.filter(({ name }) => !own.has(name))
-  return [...command.flags, ...left.map((flag) => ({ ...flag, ...ownAliases(flag, own) }))]
+  const flags = [...command.flags, ...left.map((flag) => ({ ...flag, ...ownAliases(flag, own) }))]
+  const taken = new Set(flags.flatMap(({ name, aliases }) => [name, ...(aliases ?? [])]))
+  return flags.map((flag) => withHabits(flag, taken))
+}
+
+/** What flags are also called in gh, where a command has no other use for it. */
+const habits: Readonly<Record<string, readonly string[]>> = {
+  assignee: ['a'],
+  body: ['b'],
+  description: ['body', 'b'],
+  jq: ['q'],
+  limit: ['L'],
+  status: ['s', 'state'],
+  title: ['t'],
+}
+
+function withHabits(flag: CommandFlag, taken: Set<string>): CommandFlag {
+  const known = Object.hasOwn(habits, flag.name) ? habits[flag.name]!.filter((alias) => !taken.has(alias)) : []
+  if (known.length === 0) return flag
+  for (const alias of known) taken.add(alias)
+  return { ...flag, aliases: [...(flag.aliases ?? []), ...known] }
 }
 
 const ownAliases = ({ aliases }: CommandFlag, taken: ReadonlySet<string>) =>

@@ -52,12 +52,15 @@ async function callFrom(context: CommandContext): Promise<ApiCall> {
 }
 
 function methodAndPath({ values }: CommandContext): { method: string; path: string } {
-  const first = localText(values, 'method') ?? ''
+  const first = localText(values, 'method-or-path') ?? ''
   const second = localText(values, 'path')
+  const flag = localText(values, 'method')
   const hasBody = ['input', 'field', 'raw-field'].some((name) => values.local[name] !== undefined)
-  const method = second === null ? (hasBody ? 'POST' : 'GET') : first.toUpperCase()
+  if (flag !== null && second !== null)
+    throw usageError('--method and a method before the path cannot be given together.')
+  const method = flag?.toUpperCase() ?? (second === null ? (hasBody ? 'POST' : 'GET') : first.toUpperCase())
   const path = second ?? first
-  if (!methods.includes(method)) throw usageError(`\`${first}\` is not one of ${methods.join(', ')}.`)
+  if (!methods.includes(method)) throw usageError(`\`${flag ?? first}\` is not one of ${methods.join(', ')}.`)
   if (/^[a-z][a-z0-9+.-]*:/i.test(path)) throw usageError('Give the path alone: the server is that of your login.')
   const rooted = path.startsWith('/') ? path : `/${path}`
   return { method, path: rooted.startsWith('/api/') ? rooted : `/api/v1${rooted}` }

@@ -230,12 +230,12 @@ test('api calls any route: fields, a body from a file, headers, pages', async ()
     nextCursor: null,
     cursor: null,
   })
-  await home.svc(['api', 'GET', '/runs', '-f', 'status[]=running', '-f', 'after=c1'], { env })
+  await home.svc(['api', '-X', 'get', '/runs', '-F', 'status[]=running', '-F', 'after=c1'], { env })
   expect([...home.api.received.at(-1)!.query]).toEqual([
     ['status', 'running'],
     ['after', 'c1'],
   ])
-  await home.svc(['api', '/x', '-f', 'n=1', '-F', 's=1', '-f', 'a[b]=true', '-f', 'f=@-', '-H', 'X-Y: z'], {
+  await home.svc(['api', '/x', '-F', 'n=1', '-f', 's=1', '-F', 'a[b]=true', '-F', 'f=@-', '-H', 'X-Y: z'], {
     env,
     input: 'text',
   })
