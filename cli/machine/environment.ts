@@ -1,5 +1,8 @@
 import { runVariables } from '../../shared/lib/places.ts'
 
+/** Login tokens of people begin so; those of runs do not. */
+const loginTokenPrefix = 'svc_pat_'
+
 /** The environment variables of svc, read once at the start. */
 export interface CliEnvironment {
   configDir: string | null
@@ -7,6 +10,8 @@ export interface CliEnvironment {
   dataDir: string | null
   /** Set within a run: svc calls as the agent with these. */
   run: { apiUrl: string | null; token: string; runId: string | null } | null
+  /** Set where a person gives their login token, as programs do that have no login file. */
+  person: { apiUrl: string | null; token: string } | null
   /** The run this shell is in, whoever the caller is. */
   runId: string | null
   isDebugging: boolean
@@ -20,11 +25,15 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   const text = (name: string) => (env[name] === undefined || env[name] === '' ? null : env[name])
   const token = text(runVariables.token)
   const runId = text(runVariables.runId)
+  const apiUrl = text(runVariables.apiUrl)
+  // Within a run whatever token there is counts as the run's, so that its reader is an agent.
+  const isPersons = token?.startsWith(loginTokenPrefix) === true && runId === null
   return {
     configDir: text('SVC_CONFIG_DIR'),
     stateDir: text('SVC_STATE_DIR'),
     dataDir: text('SVC_DATA_DIR'),
-    run: token === null ? null : { apiUrl: text(runVariables.apiUrl), token, runId },
+    run: token === null || isPersons ? null : { apiUrl, token, runId },
+    person: token !== null && isPersons ? { apiUrl, token } : null,
     runId,
     isDebugging: text('SVC_DEBUG') !== null,
     hasColours: coloursIn(text),

@@ -25,6 +25,7 @@ test('inside a run, calls use the token of the run and no file is read', async (
     stateDir: null,
     dataDir: null,
     run,
+    person: null,
     runId: 'run_1',
     isDebugging: false,
     hasColours: null,
@@ -51,12 +52,20 @@ test('inside a run, the login of the machine is never read, even if environment 
     stateDir: null,
     dataDir: null,
     run: null,
+    person: null,
     runId: null,
     isDebugging: false,
     hasColours: null,
     pager: null,
   }
   expect(await callerOf(outside, null)).toMatchObject({ token: 'svc_pat_person', source: 'login' })
+  // A program of a person without a login file; it counts more than the file.
+  const person = { apiUrl: 'http://127.0.0.1:2', token: 'svc_pat_program' }
+  expect(await callerOf({ ...outside, person }, null)).toMatchObject({
+    token: person.token,
+    server: person.apiUrl,
+    source: 'login',
+  })
   const refused = { exit: 'not_signed_in', code: 'cli.within_run' }
   await expect(callerOf({ ...outside, runId: 'run_1' }, null)).rejects.toMatchObject(refused)
   const run = { apiUrl: null, token: 'jwt', runId: 'run_1' }

@@ -5,7 +5,7 @@ import type { KeptLogins, Login } from './login-file.ts'
 import { serverUrl } from './server-url.ts'
 
 /**
- * Returns the run's own token inside a run, else the login stored by `svc login`. Within a run the login of the machine is never used, so
+ * Returns the run's own token inside a run, else the token in the environment, else the login stored by `svc login`. Within a run the login of the machine is never used, so
  * that nothing a run does is done as the person. `about`: the workspace that the call is about. Fails with exit status 4 when nobody
  * is signed in.
  */
@@ -14,15 +14,17 @@ export async function callerOf(
   workspaceId: string | null,
   about: string | null = null,
 ): Promise<Caller> {
-  if (env.run !== null) {
-    const server = env.run.apiUrl === null ? null : serverUrl(env.run.apiUrl)
+  const given = env.run ?? env.person
+  if (given !== null) {
+    const server = given.apiUrl === null ? null : serverUrl(given.apiUrl)
     if (server === null) {
       throw new CliError('no_server', 'SVC_TOKEN is set, but SVC_API_URL names no server.', {
         exit: 'not_signed_in',
         remediation: 'Set SVC_API_URL to the address of the server, or unset SVC_TOKEN to use your login.',
       })
     }
-    return { server, token: env.run.token, source: 'run', workspaceId, ownWorkspaceId: null }
+    const source = env.run === null ? 'login' : 'run'
+    return { server, token: given.token, source, workspaceId, ownWorkspaceId: null }
   }
   // Loaded only here: a run has its token in the environment.
   const logins = await (await import('./login-file.ts')).findLogins(env)

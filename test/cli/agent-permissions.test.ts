@@ -51,7 +51,7 @@ test('a rule is taken away, a list emptied and a list replaced, each by a flag t
 test('a rule that cannot be read is refused, and one that names no tool is warned of', async () => {
   const unread = await set('--deny', 'Bash(rm:*')
   expect([unread.status, unread.stderr]).toEqual([
-    1,
+    2,
     expect.stringContaining('cannot be read. Its bracket is not closed'),
   ])
   const unknown = await set('--deny', 'Bsh(rm:*)')

@@ -21,7 +21,8 @@ export const login: Flow = async (context) => {
   const path = await useLogin(env, { server, token, workspace })
   await out.result({ server, workspace, role, file: path }, { look: 'login' })
   out.message(`svc: signed in to ${server}, workspace ${workspace.name}.`)
-  if (env.run !== null) out.message('svc: SVC_TOKEN is set here, so commands in this shell go on calling with it.')
+  if (env.run !== null || env.person !== null)
+    out.message('svc: SVC_TOKEN is set here, so commands in this shell go on calling with it.')
 }
 
 /** `logout`: the token stays valid elsewhere; only this machine forgets it. */
