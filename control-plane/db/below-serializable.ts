@@ -41,6 +41,11 @@ export const belowSerializable: readonly { what: string; tables: readonly string
     why: 'One row by its key; a claim and its note are compare-and-set. Since when a webhook fails is shown, and days are judged by it.',
   },
   {
+    what: 'the next mail to a person that is claimed, and mail that nobody took for a day',
+    tables: ['mail_settings', 'mails'],
+    why: 'One row by its key; the claim is a compare-and-set, and what came of it is noted in order. Mail that goes while it is sent was told all the same.',
+  },
+  {
     what: 'sign-ins that are begun, attempts that are taken, guesses that are counted, sessions that are ended, last uses of tokens',
     tables: ['device_grants', 'oidc_attempts', 'code_guesses', 'login_tokens', 'dashboard_sessions'],
     why: 'One row by a secret that only its owner knows, or by the person who guesses, in one statement. That a token was used is shown and decides nothing.',
