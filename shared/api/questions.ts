@@ -164,6 +164,12 @@ export const questionRoutes = {
         },
         'answer-mode': null,
         options: null,
+        option: {
+          kind: 'string',
+          repeatable: true,
+          description: 'Something to choose: `KEY`, or `KEY=LABEL` where people are shown other words.',
+        },
+        several: { kind: 'boolean', description: 'Several of the options may be chosen.' },
         'run-id': null,
         task: { target: 'body.taskId' },
         conversation: { target: 'body.conversationId' },

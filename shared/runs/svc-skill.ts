@@ -41,6 +41,7 @@ woken when the last task that blocks yours is closed, when its last subtask is c
 
     svc question ask "Which region shall I deploy to?"
     svc question ask "Which colour?" --wait 60000
+    svc question ask "Which region?" --option eu=Europe --option us
     svc question ask "I need a token to publish." --secret-name npm-token --provider npm --env NPM_TOKEN
     svc question get qst_1rT5nY9bJcQ3dH7s
     svc approval request --type deploy --description "Deploy build 17 to production"

@@ -70,6 +70,27 @@ test('an agent asks a question, or for a secret', async () => {
   ])
 })
 
+test('an agent asks with options, by key or by key and label', async () => {
+  const env = await home.inRun(() => ({ status: 201, body: { question: {}, sentinel: null } }))
+  const ask = (...more: string[]) => home.svc(['question', 'ask', 'Where?', ...more], { env })
+  await ask('--option', 'eu=Europe', '--option', 'us')
+  await ask('--option', 'a=b=c', '--option', 'd', '--several')
+  const [one, several] = home.api.received.map((call) => call.body)
+  expect(one).toEqual({
+    prompt: 'Where?',
+    answerMode: 'single_select',
+    options: [
+      { key: 'eu', label: 'Europe' },
+      { key: 'us', label: 'us' },
+    ],
+  })
+  expect(several).toMatchObject({ answerMode: 'multi_select', options: [{ key: 'a', label: 'b=c' }, { key: 'd' }] })
+  expect((await ask('--several')).status).toBe(2)
+  const secret = ['--secret-name', 'k', '--provider', 'p', '--env', 'K']
+  expect((await ask('--option', 'a', ...secret)).status).toBe(2)
+  expect(home.api.received).toHaveLength(2)
+})
+
 describe('an agent that waits for the answer', () => {
   const waiting = (reply: (asked: number) => Record<string, unknown>) => {
     let asked = 0

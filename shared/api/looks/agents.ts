@@ -41,7 +41,6 @@ const agent: Look = {
     ['Repository', ref('defaultRepoId')],
     ['Spent this month', cents('spentMonthlyCents')],
     ['Visible to', word('visibility')],
-    ['Owner', ref('ownerUserId')],
     ['Reports to', ref('reportingTo')],
     ['On assignment', flag('wakeOnAssignment', 'wakes', 'sleeps on')],
     ['On hook', flag('wakeOnHook', 'wakes', 'sleeps on')],

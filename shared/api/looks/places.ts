@@ -85,8 +85,9 @@ const folder: Look = {
     ['ADDED', time('createdAt')],
   ],
   title: text('displayName'),
-  under: [ref('shortId'), status('status', { why: ['state'] }), word('config.bindingState')],
+  under: [ref('shortId'), status('status', { why: ['state'] })],
   facts: [
+    ['Binding', word('config.bindingState')],
     ['Path', text('config.rootPath')],
     ['Branch', text('branch')],
     ['Device', ref('config.deviceId')],
