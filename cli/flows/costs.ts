@@ -1,4 +1,5 @@
 import type { Flow } from '../context/context.ts'
+import { dollarsText } from '../output/cell.ts'
 import { fieldAt, textAt } from '../replies/fields.ts'
 import { callOf, printReply } from '../http/route-call.ts'
 
@@ -29,7 +30,7 @@ function sumOf(body: unknown): string {
   const costUsd = textAt(body, 'total', 'costUsd')
   const parts = [
     `${runs} ${runs === 1 ? 'run' : 'runs'} since ${textAt(body, 'since') ?? '?'}`,
-    costUsd === null ? 'of none is known what it cost' : `$${Number(costUsd).toFixed(2)} in all`,
+    costUsd === null ? 'of none is known what it cost' : `${dollarsText(Number(costUsd))} in all`,
     ...(unknown > 0 && costUsd !== null ? [`of ${unknown} it is not known what they cost`] : []),
     ...(leftOut > 0 ? [`${leftOut} more with less are not shown`] : []),
   ]

@@ -22,6 +22,13 @@ function shown(...events: object[]): string {
   return screen
 }
 
+it('shows what a command printed once, though its result has other line ends', () => {
+  const started = event('started', { harness: 'command' })
+  const result = event('result', { text: 'one\ntwo\n', isError: true })
+  expect(shown(started, text('one\r\n\u001b[31mtwo\u001b[0m\r\n'), result)).not.toContain('one\ntwo')
+  expect(shown(started, result)).toBe('one\ntwo\n\n')
+})
+
 it('shows words as they come, and the answer once', () => {
   const answer = event('result', { text: 'All is well.', isError: false })
   expect(shown(text('All '), text('is well.'), answer)).toBe('All is well.\n')

@@ -38,6 +38,8 @@ export class LiveRun {
   /** What is being said: words of one kind follow each other without a line between them. */
   #speech: { kind: string; decoder: StringDecoder } | null = null
   #said = ''
+  /** Its result is what it printed, in other bytes: without carriage returns and colours. */
+  #isCommand = false
   #block: 'speech' | 'call' | null = null
 
   constructor(options: LiveRunOptions) {
@@ -56,6 +58,9 @@ export class LiveRun {
       case 'text':
       case 'thinking':
         return this.#say(kind, event)
+      case 'started':
+        this.#isCommand = textAt(event, 'data', 'harness') === 'command'
+        return
       case 'tool_call':
         return this.#call(event)
       case 'tool_result':
@@ -150,7 +155,8 @@ export class LiveRun {
 
   /** Most harnesses say the answer in words before. */
   #answer(text: string): void {
-    if (text.trim() === '' || this.#said.trimEnd().endsWith(text.trim())) return this.#newLine()
+    const isSaid = this.#isCommand ? this.#said !== '' : this.#said.trimEnd().endsWith(text.trim())
+    if (text.trim() === '' || isSaid) return this.#newLine()
     this.#line(text, null)
   }
 

@@ -82,7 +82,7 @@ test.each([
     'succeeded',
     0,
     { waitingOn: { kind: 'question', id: 'qst_1', label: 'Which one?' } },
-    ['? It waits for a person: Which one? · $0.42', '  - the left', '  svc question answer qst_1 "..."'],
+    ['? It waits for a person: Which one? · $0.42', '  - l: the left', '  svc question answer qst_1 "..."'],
   ],
   [
     'succeeded',

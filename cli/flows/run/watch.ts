@@ -133,7 +133,7 @@ async function tellEnd({ client, path, live, run }: Place & { run: unknown }): P
     live.note(`  svc approval get ${asked}\n  svc approval approve ${asked}   or   svc approval reject ${asked}`)
   else if (kind === 'question' && asked !== null) {
     const question = await optional(client, fillPath('/api/v1/questions/{id}', { id: asked }))
-    for (const option of listAt(question, 'options')) live.note(`  - ${oneLine(textAt(option, 'label') ?? '')}`)
+    for (const option of listAt(question, 'options')) live.note(`  - ${optionLine(option)}`)
     live.note(`  svc question answer ${asked} "..."`)
   } else if (textAt(run, 'status') === 'failed') live.note(`  svc why ${id}`)
   else if (listAt(changes, 'files').length > 0) live.note(`  svc run diff ${id}`)
@@ -147,4 +147,10 @@ async function optional(client: Client, path: string): Promise<unknown> {
     if (error instanceof ApiFailure || error instanceof CliError) return null
     throw error
   }
+}
+
+/** The key is what is typed, the label what it means. */
+function optionLine(option: unknown): string {
+  const [key, label] = [textAt(option, 'key') ?? '', textAt(option, 'label') ?? '']
+  return oneLine(key === label ? key : `${key}: ${label}`)
 }
