@@ -10,6 +10,8 @@ export interface CompletionCache {
 /** The oldest that is still of use where no answer comes. */
 const oldestMs = 10 * 60_000
 const maxBytes = 256 * 1024
+/** The time of a file is finer than that of the clock, and so may be a little later. */
+const clockMs = 1_000
 
 /**
  * `key` names the server, the token and the workspace, so that nothing is shown to another caller. Whatever is wrong with the folder, a
@@ -35,7 +37,7 @@ export function completionCache(env: NodeJS.ProcessEnv, key: readonly string[], 
         if (!isOurs()) return null
         const facts = fs.lstatSync(path)
         const ageMs = now - facts.mtimeMs
-        if (!facts.isFile() || facts.size > maxBytes || ageMs < 0 || ageMs > oldestMs) return null
+        if (!facts.isFile() || facts.size > maxBytes || ageMs < -clockMs || ageMs > oldestMs) return null
         return { value: JSON.parse(fs.readFileSync(path, 'utf8')) as unknown, ageMs }
       }),
     keep: (value) =>

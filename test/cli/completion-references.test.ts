@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { referenceCandidates, referenceSources } from '../../cli/flows/complete-references.ts'
@@ -61,6 +61,14 @@ test('two at once leave one whole file', async () => {
   const env = await home.inRun(() => agents('builder'))
   await Promise.all([wordsWithin(patient, env), wordsWithin(patient, env)])
   expect(readdirSync(folder())).toHaveLength(1)
+  expect(await wordsWithin(1, env)).toEqual(['@builder'])
+})
+
+test('words whose file is a moment younger than the clock are fresh', async () => {
+  const env = await home.inRun(() => agents('builder'))
+  await wordsWithin(patient, env)
+  const later = (Date.now() + 900) / 1_000
+  for (const name of readdirSync(folder())) utimesSync(join(folder(), name), later, later)
   expect(await wordsWithin(1, env)).toEqual(['@builder'])
 })
 
