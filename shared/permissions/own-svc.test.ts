@@ -97,6 +97,8 @@ const table = Object.values(
 /** Flags whose value is not sent as it is given, and is no file either. A new one must be looked at before it stands here. */
 const harmless = new Set([
   'question ask --wait',
+  'question ask --option',
+  'question ask --several',
   'learning add --bullet',
   'learning add --entity',
   'learning add --source',
