@@ -40,7 +40,7 @@ export function spellRefusal(error: unknown, line: Line): unknown {
   const forms = acceptedForms(line.command.name)
   const places = placesOf(line)
   // Where the state of a thing decides what is allowed, the line can be read.
-  const isOfList = error.status < 409 && fieldAt(envelope, 'allowedValues') !== undefined
+  const isOfList = error.status !== 409 && fieldAt(envelope, 'allowedValues') !== undefined
   const isAboutForm = aboutForms.has(error.code) || isOfList
   const message = textAt(envelope, 'message') ?? ''
   const said =

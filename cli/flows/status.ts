@@ -35,7 +35,7 @@ async function watch({ out, world }: CommandContext, read: () => Promise<object>
     }
     if (isScreen) await out.screen(shown ?? {}, shape, below)
     else if (shown !== null && JSON.stringify(shown) !== told) {
-      out.jsonLine(shown)
+      await out.result(shown, shape)
       told = JSON.stringify(shown)
       await out.drained()
     }

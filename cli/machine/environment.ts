@@ -1,7 +1,4 @@
-import { runVariables } from '../../shared/lib/places.ts'
-
-/** Login tokens of people begin so; those of runs do not. */
-const loginTokenPrefix = 'svc_pat_'
+import { loginTokenPrefix, runVariables } from '../../shared/lib/places.ts'
 
 /** The environment variables of svc, read once at the start. */
 export interface CliEnvironment {

@@ -1,3 +1,4 @@
+import { loginTokenPrefix } from '../../shared/lib/places.ts'
 import { hashToken } from './token-hash.ts'
 import type { IncomingMessage } from 'node:http'
 import { fail } from '../../shared/api/errors.ts'
@@ -27,7 +28,6 @@ export interface CallerLookup {
 }
 
 export const sessionCookie = 'svc_session'
-export const loginTokenPrefix = 'svc_pat_'
 /** A use of a login token or session is noted at most this often. */
 export const usedEveryMs = 60_000
 

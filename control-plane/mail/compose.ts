@@ -47,7 +47,7 @@ export function composeOf({ type, change }: Pick<WebhookEventRow, 'type' | 'chan
   }
 }
 
-/** One mail for all that waits. `isAll`: there may be more that is not listed. */
+/** One mail for all that waits. `isAll`: nothing waits beside what is listed. */
 export function bundled(
   all: readonly Composed[],
   { workspace, isAll }: { workspace: string; isAll: boolean },

@@ -105,8 +105,8 @@ function mailErrorOf(error: unknown): MailError {
   const { code, command, responseCode, response, message } = error as SmtpFailure
   const reply = typeof response === 'string' ? response : typeof message === 'string' ? message : ''
   const said = reply.replaceAll(/\p{Cc}+/gu, ' ').slice(0, 300)
-  // A refusal of what it is told about the mail; one of the sign-in may be mended by the operator.
-  const isOfMail = command === 'RCPT TO' || command === 'DATA' || command === 'MAIL FROM' || code === 'EMESSAGE'
+  // A refusal of this recipient or of what is sent; one of the sign-in or the sender is for the operator to mend.
+  const isOfMail = command === 'RCPT TO' || command === 'DATA' || code === 'EMESSAGE'
   const isFinal = isOfMail && typeof responseCode === 'number' && responseCode >= 500
   if (typeof responseCode === 'number') return new MailError(`The SMTP server answered: ${said}`, isFinal)
   return new MailError(`The SMTP server cannot be used: ${said}`, false)

@@ -64,3 +64,6 @@ export const dataFiles = {
 
 /** The variables in the environment of a harness, so that `svc` inside a run acts as the agent. */
 export const runVariables = { apiUrl: 'SVC_API_URL', token: 'SVC_TOKEN', runId: 'SVC_RUN_ID' } as const
+
+/** Login tokens of people begin so; those of runs do not. */
+export const loginTokenPrefix = 'svc_pat_'

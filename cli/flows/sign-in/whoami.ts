@@ -1,3 +1,4 @@
+import { loginTokenPrefix } from '../../../shared/lib/places.ts'
 import type { CommandContext, Flow } from '../../context/context.ts'
 import { fieldAt, listAt, textAt } from '../../replies/fields.ts'
 import type { Client } from '../../calls/client.ts'
@@ -12,7 +13,7 @@ export const whoami: Flow = async (context) => {
 }
 
 /** A login token may also come by SVC_TOKEN, as that of a run does. */
-const isAgent = ({ caller }: Client): boolean => caller.source === 'run' && !caller.token.startsWith('svc_pat_')
+const isAgent = ({ caller }: Client): boolean => caller.source === 'run' && !caller.token.startsWith(loginTokenPrefix)
 
 async function agentOf({ env }: CommandContext, client: Client) {
   const { body } = await client.call({ method: 'GET', path: '/api/v1/agents/me' })

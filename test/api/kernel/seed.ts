@@ -1,6 +1,6 @@
 import { idFrom, type WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import type { Knex } from 'knex'
-import { loginTokenPrefix } from '../../../control-plane/http/auth.ts'
+import { loginTokenPrefix } from '../../../shared/lib/places.ts'
 import { hashToken } from '../../../control-plane/http/token-hash.ts'
 import { mintRunToken } from '../../../control-plane/http/run-token.ts'
 import type { World } from '../../../shared/lib/world.ts'
