@@ -33,6 +33,14 @@ export class PostgresClient extends Client implements StatementClient {
     })
   }
 
+  /**
+   * Tells the pool whether it may give out the connection again. The end of a transaction can fail and leave it open or failed: near its
+   * deadline a rollback has the last millisecond that its statements were given. Such a connection is closed, which ends the transaction.
+   */
+  override async validateConnection(connection: Connection): Promise<boolean> {
+    return connection.getTransactionStatus() === 'I'
+  }
+
   /** Statements of the work may take as long as they take; for the time before a server serves. */
   async patiently<Result>(work: () => Promise<Result>): Promise<Result> {
     this.patient++

@@ -80,6 +80,12 @@ export class SqliteClient extends Client implements StatementClient {
     })
   }
 
+  /** The end of a transaction that failed may have left it open: it is undone before the next one has the connection. */
+  override async validateConnection(connection: BetterSqlite3.Database): Promise<boolean> {
+    if (connection.inTransaction) connection.exec('rollback')
+    return true
+  }
+
   private readerOfFile(): Reader | null {
     if (this.reader !== null) return this.reader
     const { filename } = this.connectionSettings as { filename: string | Buffer }

@@ -70,3 +70,29 @@ onBoth(
     await plain.rollback()
   },
 )
+
+for (const end of ['commit', 'rollback'] as const)
+  onBoth(`a transaction whose ${end} fails leaves nothing behind on its connection`, async ({ root }) => {
+    let failed = 0
+    const { client } = root as unknown as { client: { query: (connection: unknown, query: unknown) => unknown } }
+    const prototype = Object.getPrototypeOf(client) as typeof client
+    const { query } = prototype
+    const failing: typeof query = function (this: typeof client, connection, asked) {
+      const fails = typeof asked === 'string' && asked.toLowerCase().startsWith(end)
+      if (fails) failed++
+      return query.call(this, connection, fails ? 'select * from missing' : asked)
+    }
+    prototype.query = failing
+    try {
+      const work = inTransaction(root, async (tx) => {
+        await seedWorkspace(tx, 'undone')
+        if (end === 'rollback') throw new Error('refused')
+      })
+      await expect(work).rejects.toThrow(/missing/)
+    } finally {
+      prototype.query = query
+    }
+    expect(failed).toBe(1)
+    for (let asked = 0; asked < 10; asked++) expect(await root('workspaces').select('id')).toEqual([])
+    expect(await inTransaction(root, (tx) => seedWorkspace(tx, 'next'))).toMatch(/./)
+  })
