@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { nodeTrouble } from './node-version.ts'
 
 // Checked before anything native is loaded: under an old Node the addons crash instead of failing.

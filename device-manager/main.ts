@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { setFlagsFromString } from 'node:v8'
 import { compileForMemory } from './start/compiler.ts'
 import { nodeTrouble } from './start/node-version.ts'

@@ -48,7 +48,8 @@ const svcStart =
 
 const root = join(import.meta.dirname, '..')
 
-export async function build(folder: string): Promise<void> {
+/** `version`: that of a release which the sources do not name, such as a candidate. */
+export async function build(folder: string, version?: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true })
   const bundle = await rolldown({
     cwd: root,
@@ -56,7 +57,10 @@ export async function build(folder: string): Promise<void> {
     external: [...unbundled, ...neverLoaded],
     transform: { define: settled },
     input: Object.fromEntries(programs.map((program) => [`${program}/main`, `${program}/main.ts`])),
-    plugins: [{ name: 'command table', transform: (code, id) => tableByWord(code, id) }],
+    plugins: [
+      { name: 'command table', transform: (code, id) => tableByWord(code, id) },
+      { name: 'version', transform: (_, id) => versionInstead(id, version) },
+    ],
     onLog(level, log, write) {
       if (!isHarmless(log)) write(level === 'warn' ? 'error' : level, log)
     },
@@ -96,6 +100,11 @@ function tableByWord(code: string, id: string): { code: string; moduleType: 'js'
       `get ${JSON.stringify(word)}() { return JSON.parse(${JSON.stringify(JSON.stringify(commands))}) }`,
   )
   return { code: `export default { ${groups.join(',\n')} }`, moduleType: 'js' }
+}
+
+function versionInstead(id: string, version: string | undefined): { code: string; moduleType: 'js' } | null {
+  if (version === undefined || !id.endsWith('/shared/lib/version.ts')) return null
+  return { code: `export const version = ${JSON.stringify(version)}`, moduleType: 'js' }
 }
 
 function isHarmless({ code, id = '' }: RolldownLog): boolean {

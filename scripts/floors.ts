@@ -63,6 +63,7 @@ export const sharedFloors: readonly Floor[] = [
       runs: 'runs, their events, specs and reasons to end',
       device: 'the link protocol, and what daemon and svc say to each other',
       api: 'the contract of the API',
+      releases: 'what a release is made of, its signature, and how a copy of svc was installed',
     },
   },
   {
@@ -95,12 +96,14 @@ export const cliFloors: readonly Floor[] = [
       'sign-in': 'keeps logins, and says as whom svc calls',
       http: 'calls the server: one route, all pages of a list, the events of a run',
       device: 'talks to the daemon of this machine and to its service, and starts it',
+      copies: 'this copy of svc, the versions beside it, and releases to come',
     },
   },
   {
     floor: 'commands that are more than one call of a route',
     rooms: {
       flows: 'commands that are more than one call of a route',
+      'flows/copies': 'commands that install, upgrade and remove svc',
       'flows/device': 'commands about this machine',
       'flows/run': 'commands that start, follow and show runs',
       'flows/sign-in': 'commands that sign in, change the workspace, and handle tokens',

@@ -106,7 +106,7 @@ function contentHash(): string {
 }
 
 /** Copies the packages that the bundles load by name, with all their dependencies, to where the bundles find them. */
-function copyPackages(release: string): void {
+export function copyPackages(release: string): void {
   const found = new Set<string>()
   const left = unbundled.map((name) => ({ name, from: root }))
   for (let next = left.pop(); next !== undefined; next = left.pop()) {

@@ -1,23 +1,8 @@
 import type { Command } from './command.ts'
-import type { CommandFlag } from '../../shared/api/command.ts'
+import { copyCommands } from './copy-commands.ts'
+import { flag, local, yes } from './local-command.ts'
 
 // Commands that are not routes of the API: the login, this machine's device, and svc itself.
-
-const local = (command: Pick<Command, 'name' | 'summary' | 'example'> & Partial<Command>): Command => ({
-  positionals: [],
-  flags: [],
-  route: null,
-  ...command,
-})
-
-const flag = (name: string, description: string, more: Partial<CommandFlag> = {}): CommandFlag => ({
-  name,
-  target: null,
-  kind: 'string',
-  description,
-  ...more,
-})
-const yes = { kind: 'boolean' } as const
 
 const loginCommands = [
   local({
@@ -305,4 +290,10 @@ const ownCommands = [
   local({ name: 'version', summary: 'Show the version of svc', example: 'svc version' }),
 ]
 
-export const localCommands: readonly Command[] = [...loginCommands, ...deviceCommands, ...agentCommands, ...ownCommands]
+export const localCommands: readonly Command[] = [
+  ...loginCommands,
+  ...deviceCommands,
+  ...agentCommands,
+  ...ownCommands,
+  ...copyCommands,
+]

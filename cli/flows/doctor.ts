@@ -98,7 +98,7 @@ async function serverFindings({ world }: CommandContext, client: Client): Promis
         `the workspace ${textAt(body, 'name') ?? textAt(body, 'slug') ?? ''} takes the login of this machine`,
       ),
       ...clockFindings(Date.parse(String(headers['date'])), { began, ended: world.now() }),
-      ...versionFindings('server', await releaseOf(client), 'Have the older one of both upgraded.'),
+      ...(await serverVersionFindings(await releaseOf(client), server)),
     ]
   } catch (error) {
     if (error instanceof ApiFailure && error.status === 401)
@@ -121,6 +121,13 @@ function clockFindings(serverMs: number, { began, ended }: { began: number; ende
   if (apartMs < skew.warnMs) return [ok('clock', 'it goes with the clock of the server')]
   const verdict = apartMs < skew.failMs ? 'warning' : 'failed'
   return [found('clock', verdict, apart, 'Have the system set its clock, for example: timedatectl set-ntp true')]
+}
+
+async function serverVersionFindings(its: string | null, server: string): Promise<Finding[]> {
+  // Imported here: most servers are of the same version.
+  const isNewer = its !== null && its !== version && (await import('semver')).gt(its, version)
+  const fix = isNewer ? 'svc upgrade' : `Upgrade svc on the machine of ${server}, then restart the server.`
+  return versionFindings('server', its, fix)
 }
 
 function versionFindings(program: string, its: string | null, fix: string): Finding[] {

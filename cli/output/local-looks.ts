@@ -201,6 +201,36 @@ export const localLooks: Looks = {
       ['Link', status('link')],
     ],
   },
+  install: {
+    columns: [],
+    title: say('svc {version} is installed'),
+    facts: [
+      ['Before', text('before')],
+      ['Folder', ref('folder')],
+      ['Programs', ref('bin')],
+      ['Runs taken up', count('daemon.runs')],
+    ],
+    next: [{ say: 'svc login' }],
+  },
+  upgrade: {
+    columns: [],
+    title: say('svc {version}'),
+    facts: [
+      ['Newer', flag('isNewer', 'yes', 'no')],
+      ['Changed', flag('changed', 'yes', 'no')],
+      ['Before', text('before')],
+      ['Folder', ref('folder')],
+      ['Runs taken up', count('daemon.runs')],
+    ],
+  },
+  uninstall: {
+    columns: [],
+    title: say('svc is removed'),
+    facts: [
+      ['Backup', ref('backup')],
+      ['Kept', text('kept')],
+    ],
+  },
   'device install-service': {
     columns: [],
     facts: [

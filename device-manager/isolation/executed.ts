@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
+import { copyFile } from '../../shared/releases/copy.ts'
 import { isReplaceable, realPath } from '../wall/changeable.ts'
 import { isWithin } from '../wall/mounts.ts'
 import { isOfSystem } from '../wall/read-only.ts'
@@ -30,7 +31,8 @@ export interface Executed {
  * Returns every file and folder that a process of svc outside of a wall executes, loads or reads settings from, but for what is hidden
  * anyway and what lies in the system's own folders:
  *
- *     the programs     a release of a checkout, or the package that npm installed, with the packages that they load
+ *     the programs     a release of a checkout, all installed versions, or the package that npm installed, with the packages that they
+ *                      load
  *     the checkout     its scripts, sources and packages, of which the next release is made
  *     compile caches   code that Node loads without looking at the source
  *     Node             that of the daemon, which starts run hosts and the `svc` of runs; that of the background service
@@ -66,6 +68,9 @@ function programsOf(programs: string): ExecutedPaths {
   }
   if (existsSync(path.join(programs, 'device-manager/main.ts')))
     return { always: sourceFolders.map((name) => path.join(programs, name)), checkout: programs }
+  const prefix = /^(.+)\/versions\/[^/]+\/lib$/.exec(programs)?.[1]
+  // With the link to the current version, by which the next program is started.
+  if (prefix !== undefined && existsSync(path.join(programs, copyFile))) return { always: [prefix], checkout: null }
   const around = path.dirname(programs)
   const folder = existsSync(path.join(around, 'package.json')) ? around : programs
   return { always: [folder, ...packageFolders(folder)], checkout: null }

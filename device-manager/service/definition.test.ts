@@ -78,6 +78,25 @@ it('starts the newest release of a checkout, and this one where it is not that',
   rmSync(folder, { recursive: true })
 })
 
+it('a copy with several versions is started by way of the current one', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-definition-'))
+  const file = (version: string, name: string) => join(folder, 'versions', version, name)
+  for (const version of ['0.1.0', '0.2.0'])
+    for (const name of ['node/bin/node', 'lib/device-manager/main.js']) {
+      mkdirSync(dirname(file(version, name)), { recursive: true })
+      writeFileSync(file(version, name), '')
+    }
+  symlinkSync('versions/0.2.0', join(folder, 'current'))
+  const main = 'lib/device-manager/main.js'
+  const [node, current] = ['node/bin/node', join(folder, 'current')]
+  expect(stableMain(file('0.2.0', main))).toBe(join(current, main))
+  expect(stableNode(file('0.2.0', node), '')).toBe(join(current, node))
+  expect(pathWarnings({ node: join(current, node), main: join(current, main) })).toEqual([])
+  // One that is not the current one is named as it is.
+  expect(stableMain(file('0.1.0', main))).toBe(file('0.1.0', main))
+  rmSync(folder, { recursive: true })
+})
+
 describe('the Node of the service', () => {
   it('is the running one where its path holds no version', () => {
     expect(stableNode('/usr/bin/node', '/opt/bin')).toBe('/usr/bin/node')

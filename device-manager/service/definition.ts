@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import type { ServiceProblem } from '../../shared/device/service.ts'
+import { throughCurrent } from '../../shared/releases/copy.ts'
 import { ServiceError } from './service-error.ts'
 
 /** The program that a service manager is told to start, before it is put in its words. */
@@ -88,6 +89,8 @@ const shortLived = /\/fnm_multishells\/|\/_npx\/|\/\.npm\/_cacache\//
 
 /** A path to the running Node that outlives its next update, if this machine has one: `/opt/homebrew/bin/node`. */
 export function stableNode(execPath: string, path: string): string {
+  const current = throughCurrent(execPath, realPathOf)
+  if (current !== execPath) return current
   if (!versioned.test(execPath)) return execPath
   const real = realPathOf(execPath)
   const candidates = path
@@ -100,8 +103,13 @@ export function stableNode(execPath: string, path: string): string {
   return candidates.find((each) => isStable(each) && real !== null && realPathOf(each) === real) ?? execPath
 }
 
-/** The device manager by the link to the newest release of its checkout (scripts/release.ts), where it lies in one. */
+/**
+ * The device manager by the link to the newest release of its checkout (scripts/release.ts), or to the current version of an installed copy,
+ * where it lies in one.
+ */
 export function stableMain(main: string): string {
+  const current = throughCurrent(main, realPathOf)
+  if (current !== main) return current
   const release = dirname(dirname(main))
   const newest = join(dirname(release), 'current', main.slice(release.length))
   return realPathOf(newest) === main ? newest : main

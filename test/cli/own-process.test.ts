@@ -28,6 +28,10 @@ const localLines = [
   ['device', 'spool'],
   ['doctor'],
   ['help', 'exit-codes'],
+  // Refused: what is tested is no installed copy.
+  ['install'],
+  ['uninstall'],
+  ['upgrade'],
   ['login'],
   ['logout'],
   ['status', '--hours', '8760'],

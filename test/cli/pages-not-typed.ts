@@ -8,6 +8,10 @@ export const typedElsewhere: Readonly<Record<string, { test: string; commands: r
     commands: ['svc connection', 'echo', 'svc mcp sign-in', 'svc mcp tools'],
   },
   'files.md': { test: 'files.test.ts', commands: ['svc file'] },
+  'install.md': {
+    test: '../process/copies/page.test.ts',
+    commands: ['tar ', './svc-', 'svc version', 'svc upgrade', 'svc uninstall'],
+  },
   'learnings.md': { test: 'learnings.test.ts', commands: ['svc learning'] },
   'plugins.md': { test: 'plugins.test.ts', commands: ['svc plugin'] },
   'skills.md': { test: 'skills.test.ts', commands: ['svc skill'] },
@@ -21,6 +25,13 @@ export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>
     './scripts/start': 'installs, and serves until Ctrl-C; test/process/checkout starts it',
     'alias svc=': 'the test has svc by its name',
     'cd your-project': 'each command is typed there',
+  },
+  'install.md': {
+    'npm install -g': 'npm 11 and 12 were tried by hand, without a network',
+    'sudo apt install': 'needs root; dpkg of an empty Debian was tried by hand',
+    'brew install': 'needs Homebrew',
+    openssl: 'makes a key; the test has one',
+    'npm run release': 'test/kit/releases.ts makes releases by the same function',
   },
   'team-server.md': {
     'svc login --server': 'a person confirms a code in a browser; test/e2e/sign-in.test.ts does it',

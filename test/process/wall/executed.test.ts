@@ -82,6 +82,19 @@ const layouts = {
     const files = [node, main, manifest, library, file, certificates]
     return { installation: plainly({ node, main, env, service: { file, node, main } }), files }
   },
+  'a copy with its own Node, with a service'() {
+    const version = '.local/opt/svc/versions/0.1.0'
+    const node = put(`${version}/node/bin/node`)
+    const main = put(`${version}/lib/device-manager/main.js`)
+    const said = put(`${version}/lib/copy.json`, '{}')
+    const others = [put(`${version}/bin/svc`), put(`${version}/lib/node_modules/node-pty/index.js`)]
+    const file = put('.config/systemd/user/svc-device.service')
+    symlinkSync('versions/0.1.0', at('.local/opt/svc/current'))
+    const through = (path: string) => path.replace('versions/0.1.0', 'current')
+    const service = { file, node: through(node), main: through(main) }
+    const files = [node, main, said, ...others, file, at('.local/opt/svc/current')]
+    return { installation: plainly({ node, main, service }), files }
+  },
   'a package beside those it loads'() {
     const main = put('tools/node_modules/@svc/svc/dist/device-manager/main.js')
     const manifest = put('tools/node_modules/@svc/svc/package.json', '{"dependencies":{"node-pty":"1"}}')

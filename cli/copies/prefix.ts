@@ -1,0 +1,215 @@
+import { randomUUID } from 'node:crypto'
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { installNames, type Copy } from '../../shared/releases/copy.ts'
+import { CliError } from '../errors/cli-error.ts'
+import { readCopy } from './this-copy.ts'
+
+/**
+ * A folder of versions of svc: `versions/0.2.0`, and the links `current` and `previous`. A version never changes once it has its name, and a
+ * switch is the rename of a link: whoever starts a program by way of `current` finds one version or the other, whole.
+ */
+export class Prefix {
+  readonly folder: string
+  private readonly versions: string
+
+  constructor(folder: string) {
+    this.folder = folder
+    this.versions = join(folder, installNames.versions)
+  }
+
+  /**
+   * Does the work as the only one that changes this folder. The lock goes with the process that has it. Fails with `upgrade_under_way`
+   * where another one works.
+   */
+  async alone<Result>(work: () => Promise<Result>): Promise<Result> {
+    makeFolder(this.versions)
+    // Imported here: the library has native code, which other commands do not load.
+    const { default: BetterSqlite3 } = await import('better-sqlite3')
+    const lock = new BetterSqlite3(join(this.folder, 'lock'), { timeout: 0 })
+    try {
+      lock.exec('begin exclusive')
+    } catch (error) {
+      lock.close()
+      if (String((error as { code?: unknown }).code) !== 'SQLITE_BUSY') throw error
+      throw new CliError('upgrade_under_way', `Another svc installs or upgrades in ${this.folder}.`, {
+        remediation: 'Wait until it has ended, then type the command again.',
+      })
+    }
+    try {
+      this.removeDrafts()
+      return await work()
+    } finally {
+      lock.close()
+    }
+  }
+
+  /** The copy that `current` (or `previous`) leads to, whoever runs; null: none, or one that cannot be read. */
+  copyAt(link: 'current' | 'previous'): Copy | null {
+    return readCopy(join(this.folder, installNames[link], installNames.lib))
+  }
+
+  /** The name of the folder that the link leads to; null: it leads to none. */
+  private nameAt(link: 'current' | 'previous'): string | null {
+    try {
+      return basename(readlinkSync(join(this.folder, installNames[link])))
+    } catch {
+      return null
+    }
+  }
+
+  /** A new folder, in which a version is made; what a crash leaves of it is removed by the next that works here. */
+  draft(): string {
+    const draft = join(this.versions, `${drafts}${randomUUID()}`)
+    makeFolder(draft)
+    return draft
+  }
+
+  private removeDrafts(): void {
+    for (const name of readdirSync(this.versions))
+      if (name.startsWith(drafts)) rmSync(join(this.versions, name), { recursive: true, force: true })
+  }
+
+  /** Copies a whole copy to a draft. */
+  copied(from: string): string {
+    const draft = this.draft()
+    cpSync(from, draft, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
+    return draft
+  }
+
+  /** Gives a draft its name, where nothing may change it any more, and returns the name. One that is there already is kept. */
+  keep(draft: string, { version, commit }: Copy): string {
+    const taken = readCopy(join(this.versions, version, installNames.lib))
+    // Two builds of a version, as those of a branch: each has a folder.
+    const name = taken === null || taken.commit === commit ? version : `${version}+${commit.slice(0, 12)}`
+    const folder = join(this.versions, name)
+    if (readCopy(join(folder, installNames.lib)) !== null) {
+      rmSync(draft, { recursive: true, force: true })
+      return name
+    }
+    flush(draft)
+    rmSync(folder, { recursive: true, force: true })
+    renameSync(draft, folder)
+    flushFolder(this.versions)
+    return name
+  }
+
+  /** Makes a version the one that is started from now on. Returns whether it was another one. */
+  switchTo(name: string): boolean {
+    const before = this.nameAt('current')
+    if (before === name) return false
+    if (before !== null && existsSync(join(this.versions, before))) this.link('previous', before)
+    this.link('current', name)
+    return true
+  }
+
+  /** Makes the version before the current one again, and the other way round. Returns its name; null: there is none. */
+  switchBack(): string | null {
+    const before = this.nameAt('previous')
+    if (before === null || readCopy(join(this.versions, before, installNames.lib)) === null) return null
+    this.switchTo(before)
+    return before
+  }
+
+  private link(link: 'current' | 'previous', name: string): void {
+    const draft = join(this.folder, `${drafts}${randomUUID()}`)
+    symlinkSync(join(installNames.versions, name), draft)
+    renameSync(draft, join(this.folder, installNames[link]))
+    flushFolder(this.folder)
+  }
+
+  /**
+   * Removes the versions that nobody needs: not those of the two links, nor one that a process was started from, nor one that was in use within
+   * the last days. `commandLines`: of all processes; null keeps all. Returns the names.
+   */
+  removeOld(commandLines: string | null, now: number): string[] {
+    if (commandLines === null) return []
+    const kept = new Set([this.nameAt('current'), this.nameAt('previous')])
+    const old = readdirSync(this.versions).filter((name) => {
+      const folder = join(this.versions, name)
+      if (kept.has(name) || name.startsWith(drafts) || commandLines.includes(`${folder}/`)) return false
+      return [folder, join(folder, installNames.lib, 'used')].every((path) => {
+        const stat = statSync(path, { throwIfNoEntry: false })
+        return stat === undefined || now - Math.max(stat.mtimeMs, stat.ctimeMs) > oldMs
+      })
+    })
+    for (const name of old) rmSync(join(this.versions, name), { recursive: true, force: true })
+    return old
+  }
+
+  /** The path of a program by way of the current version. */
+  program(name: string): string {
+    return join(this.folder, installNames.current, 'bin', name)
+  }
+}
+
+const drafts = '.making-'
+const oldMs = 3 * 86_400_000
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true })
+  } catch (error) {
+    throw new CliError('folder_unwritable', `${folder} cannot be made: ${(error as Error).message}.`, {
+      remediation: 'Name another folder with --prefix, or type the command as a user that may write there.',
+      cause: error,
+    })
+  }
+}
+
+function flush(folder: string): void {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
+    if (entry.isFile()) flushFile(join(entry.parentPath, entry.name))
+}
+
+const flushFolder = (folder: string): void => flushFile(folder)
+
+function flushFile(path: string): void {
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Leads `link` to `to`. Fails where something else has its name, unless that leads into the same folder of versions. */
+export function linkProgram(link: string, { to, prefix }: { to: string; prefix: string }): void {
+  refuseTaken(link, prefix)
+  mkdirSync(dirname(link), { recursive: true })
+  const draft = `${link}.${randomUUID()}`
+  symlinkSync(to, draft)
+  renameSync(draft, link)
+}
+
+/** Fails where something else has the name of a link that `svc install` would make. */
+export function refuseTaken(link: string, prefix: string): void {
+  const stat = lstatSync(link, { throwIfNoEntry: false })
+  if (stat === undefined || isLinkInto(link, prefix)) return
+  throw new CliError('name_taken', `${link} is there already and does not lead to ${prefix}.`, {
+    remediation: 'Name another folder with --bin, or remove it.',
+  })
+}
+
+/** Whether the path is a link that leads into this folder, by its text. */
+export function isLinkInto(link: string, prefix: string): boolean {
+  try {
+    return readlinkSync(link).startsWith(`${prefix}/`)
+  } catch {
+    return false
+  }
+}

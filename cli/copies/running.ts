@@ -1,0 +1,85 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { parseJsonText } from '../../shared/lib/lines.ts'
+import { askDaemonIfThere } from '../device/daemon-control.ts'
+import { readIdentity } from '../device/this-device.ts'
+import type { CliEnvironment } from '../machine/environment.ts'
+import { devicePlaces, serverPlaces } from '../machine/paths.ts'
+import { fieldAt } from '../replies/fields.ts'
+import { CliError } from '../errors/cli-error.ts'
+import type { Prefix } from './prefix.ts'
+
+// What runs from a folder of versions, and how it gets to another one.
+
+/** The command lines of all processes; null when they cannot be listed. */
+export function commandLines(): string | null {
+  try {
+    // A small Linux has no `ps`.
+    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+    if (pids.length > 0) return pids.map((pid) => commandLine(Number(pid)) ?? '').join('\n')
+  } catch {
+    // Other systems have no /proc.
+  }
+  return ps('-axww', '-o', 'args=')
+}
+
+function commandLine(pid: number): string | null {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  } catch {
+    return null
+  }
+}
+
+function ps(...words: readonly string[]): string | null {
+  try {
+    return execFileSync('ps', words, { encoding: 'utf8', maxBuffer: 256 * 1024 ** 2, stdio: 'pipe' })
+  } catch {
+    return null
+  }
+}
+
+const runsFrom = (folder: string, pid: number): boolean =>
+  (commandLine(pid) ?? ps('-ww', '-o', 'args=', '-p', String(pid)) ?? '').includes(`${folder}/`)
+
+/** The daemon of this machine where one runs from the folder of versions; its runs outlive it. */
+export async function daemonFrom(folder: string, env: CliEnvironment): Promise<{ pid: number; runs: number } | null> {
+  const places = await devicePlaces(env)
+  if (readIdentity(places) === null) return null
+  const status = await askDaemonIfThere(places, { op: 'status' })
+  if (status === null || !runsFrom(folder, status.pid)) return null
+  return { pid: status.pid, runs: status.runs.length }
+}
+
+/** The pid of a server on this machine that runs from the folder of versions; null: none does. */
+export async function serverFrom(folder: string, env: CliEnvironment): Promise<number | null> {
+  const { server } = await serverPlaces(env)
+  let text: string
+  try {
+    text = readFileSync(server, 'utf8')
+  } catch {
+    return null
+  }
+  const pid = fieldAt(parseJsonText(text), 'pid')
+  return typeof pid === 'number' && Number.isInteger(pid) && runsFrom(folder, pid) ? pid : null
+}
+
+const restartMs = 2 * 60_000
+
+/** Has the svc of the current version restart the daemon, so that what starts it is what it shall be. */
+export async function restartByCurrent(prefix: Prefix): Promise<void> {
+  const { execa } = await import('execa')
+  const ended = await execa(prefix.program('svc'), ['device', 'restart', '--output', 'json'], {
+    stdin: 'ignore',
+    timeout: restartMs,
+    reject: false,
+    cleanup: false,
+  })
+  if (ended.exitCode === 0) return
+  throw new CliError('daemon_not_restarted', `The device manager could not be restarted: ${firstLine(ended.stderr)}`, {
+    exit: 'no_daemon',
+    remediation: 'See `svc device logs`; `svc upgrade --rollback` returns to the version before.',
+  })
+}
+
+const firstLine = (text: string): string => text.trim().slice(0, 1_000)

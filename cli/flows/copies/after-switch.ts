@@ -1,0 +1,27 @@
+import type { CommandContext } from '../../context/context.ts'
+import { commandLines, daemonFrom, restartByCurrent, serverFrom } from '../../copies/running.ts'
+import type { Prefix } from '../../copies/prefix.ts'
+
+/** What a switch to another version did to what runs. */
+export interface Switched {
+  /** The device manager was restarted, and took up so many runs; null: none ran from here. */
+  daemon: { runs: number } | null
+  /** A server goes on with the version that it was started from, until somebody restarts it; null: none runs from here. */
+  serverPid: number | null
+  /** Versions that were removed. */
+  removed: string[]
+}
+
+/** Restarts the daemon where it runs from this folder of versions: its run hosts go on, and the next one takes them up. */
+export async function afterSwitch(prefix: Prefix, { env, out, world }: CommandContext): Promise<Switched> {
+  const daemon = await daemonFrom(prefix.folder, env)
+  if (daemon !== null) await restartByCurrent(prefix)
+  const serverPid = await serverFrom(prefix.folder, env)
+  if (serverPid !== null)
+    out.message(`svc: the server (process ${serverPid}) goes on as it was; restart it when you like.`)
+  return {
+    daemon: daemon === null ? null : { runs: daemon.runs },
+    serverPid,
+    removed: prefix.removeOld(commandLines(), world.now()),
+  }
+}

@@ -1,0 +1,135 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { compare } from 'semver'
+import type { CommandContext, Flow } from '../../context/context.ts'
+import { Prefix } from '../../copies/prefix.ts'
+import { fetchVerified, sourceOf, verifiedManifest, type ReleaseSource } from '../../copies/release-source.ts'
+import { demandPrefix, thisCopy } from '../../copies/this-copy.ts'
+import { tryCopy, unpack } from '../../copies/trial.ts'
+import { CliError, usageError } from '../../errors/cli-error.ts'
+import { readIfThere } from '../../machine/files.ts'
+import { readFileOrInput } from '../../machine/input.ts'
+import { copyKeyFile } from '../../../shared/releases/copy.ts'
+import type { ReleasedFile, ReleaseManifest } from '../../../shared/releases/manifest.ts'
+import { afterSwitch } from './after-switch.ts'
+
+/** In the folder of versions: the key of whoever makes the releases here, and the address of them. */
+const ownNames = { key: copyKeyFile, source: 'releases' } as const
+
+/**
+ * `upgrade`: installs a release beside the one that runs, once it is verified and was tried, and makes it the one that runs; `--rollback`
+ * returns to the one before. What is compared is the installed version: this process may be of an earlier one.
+ */
+export const upgrade: Flow = async (context) => {
+  const { env, out, values } = context
+  if (env.runId !== null)
+    throw new CliError('not_in_a_run', 'svc is not upgraded from within a run.', {
+      remediation: 'A person types it, outside of runs.',
+    })
+  const copy = thisCopy()
+  const prefix = new Prefix(demandPrefix(copy, 'upgrade'))
+  if (values.local['rollback'] === true) return rollBack(prefix, context)
+  const source = releases(prefix, context)
+  const key = await trustedKey(prefix, copy.lib, context)
+  const release = await verifiedManifest(source, key)
+  const before = prefix.copyAt('current')?.version ?? null
+  const order = before === null ? 1 : compare(release.version, before)
+  const found = { version: release.version, before, folder: prefix.folder }
+  if (values.local['check'] === true) {
+    await out.result({ changed: false, isNewer: order > 0, ...found }, { look: 'upgrade' })
+    return
+  }
+  if (order < 0 && values.local['allow-older'] !== true)
+    throw new CliError('older_release', `${release.version} is older than ${before}, which is installed.`, {
+      remediation: 'To return to the version before type `svc upgrade --rollback`; else add --allow-older.',
+    })
+  const changed = order !== 0
+  const switched = changed
+    ? await prefix.alone(async () => {
+        await put(prefix, { source, release })
+        return afterSwitch(prefix, context)
+      })
+    : { daemon: null, serverPid: null, removed: [] }
+  remember(prefix, key, context)
+  await out.result({ changed, isNewer: order > 0, ...found, ...switched }, { look: 'upgrade' })
+}
+
+async function rollBack(prefix: Prefix, context: CommandContext): Promise<void> {
+  const result = await prefix.alone(async () => {
+    const [now, before] = [prefix.copyAt('current'), prefix.copyAt('previous')]
+    if (before === null)
+      throw new CliError('no_version_before', `There is no version before ${now?.version ?? 'this one'} here.`, {
+        remediation: 'Install one: svc upgrade FOLDER --allow-older',
+      })
+    await tryCopy(join(prefix.folder, 'previous'), before.version)
+    prefix.switchBack()
+    return { version: before.version, before: now?.version ?? null, ...(await afterSwitch(prefix, context)) }
+  })
+  await context.out.result({ changed: true, isNewer: false, folder: prefix.folder, ...result }, { look: 'upgrade' })
+}
+
+function releases(prefix: Prefix, { positionals, resolvePath }: CommandContext): ReleaseSource {
+  const [given] = positionals['source'] ?? []
+  const source = given ?? readIfThere(join(prefix.folder, ownNames.source))?.trim()
+  if (source === undefined)
+    throw usageError(
+      'It is not known where releases lie.',
+      'Name a folder or an address; with --remember it is taken the next time.',
+    )
+  return sourceOf(source, resolvePath)
+}
+
+/** The key that was named, or that of the operator, or that with which the copy that runs was built. */
+async function trustedKey(prefix: Prefix, lib: string, context: CommandContext): Promise<string> {
+  const named = context.values.local['key']
+  if (typeof named === 'string') return String(await readFileOrInput(named, context))
+  const key = readIfThere(join(prefix.folder, ownNames.key)) ?? readIfThere(join(lib, copyKeyFile))
+  if (key !== null) return key
+  throw new CliError('no_release_key', 'This svc was built without the key that releases are verified with.', {
+    remediation: 'Name the file of the public key of whoever makes your releases: --key FILE',
+  })
+}
+
+/** Fetches, verifies, unpacks and tries the release, and makes it current. Until then nothing has changed. */
+async function put(
+  prefix: Prefix,
+  { source, release }: { source: ReleaseSource; release: ReleaseManifest },
+): Promise<void> {
+  const file = fileForHere(release)
+  const draft = prefix.draft()
+  const tarball = `${draft}.tar.gz`
+  const unpacked = `${draft}-unpacked`
+  try {
+    await fetchVerified(source, file, tarball)
+    mkdirSync(unpacked)
+    const folder = await unpack(tarball, unpacked)
+    await tryCopy(folder, release.version)
+    rmSync(draft, { recursive: true })
+    renameSync(folder, draft)
+    prefix.switchTo(prefix.keep(draft, { kind: 'tarball', version: release.version, commit: release.commit }))
+  } finally {
+    for (const path of [draft, tarball, unpacked]) rmSync(path, { recursive: true, force: true })
+  }
+}
+
+function fileForHere({ version, files }: ReleaseManifest): ReleasedFile {
+  const here = `${process.platform}-${process.arch}`
+  const file = files.find(({ kind, platform }) => kind === 'tarball' && platform === here)
+  if (file !== undefined) return file
+  throw new CliError('no_file_for_platform', `The release ${version} has no tarball for ${here}.`, {
+    remediation: 'Build one for this platform (docs/install.md).',
+  })
+}
+
+/** Keeps the source and the key for the next time, once they were good. */
+function remember(prefix: Prefix, key: string, { positionals, resolvePath, values }: CommandContext): void {
+  const [given] = positionals['source'] ?? []
+  if (values.local['remember'] === true && given !== undefined)
+    keep(join(prefix.folder, ownNames.source), /^https?:/i.test(given) ? given : resolvePath(given))
+  if (values.local['key'] !== undefined) keep(join(prefix.folder, ownNames.key), key)
+}
+
+function keep(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text)
+  renameSync(`${path}.new`, path)
+}

@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { emptyPostgres, hasPostgres } from '../../kit/database.ts'
+import { isLong } from '../../kit/forms.ts'
+import { waitFor } from '../../kit/programs.ts'
+import { releaseFor, signingKey, type MadeRelease } from '../../kit/releases.ts'
+import { turnIsolationOff } from '../../kit/wall.ts'
+import { Installation } from './installation.ts'
+
+// Upgrades under runs that are live: none is lost, started twice or ended by it.
+
+/** `COPIES_RUNS=100` takes as many as a machine is to hold. */
+const count = Number(process.env['COPIES_RUNS'] ?? (isLong ? 20 : 4))
+
+let folder: string
+let first: MadeRelease
+let second: MadeRelease
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-releases-'))
+  const key = signingKey()
+  first = await releaseFor(folder, { version: '0.8.0', key, withNode: true })
+  second = await releaseFor(folder, { version: '0.9.0', key, withNode: isLong })
+}, 300_000)
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+async function upgradeUnderRuns(databaseUrl: string | null): Promise<void> {
+  const machine = new Installation()
+  try {
+    await machine.install(first)
+    const env: Record<string, string> = databaseUrl === null ? {} : { SVC_DATABASE_URL: databaseUrl }
+    let server = await machine.startServer(0, env)
+    const { port } = new URL(server.url)
+    await machine.works(['login'])
+    machine.makeFolder('state')
+    turnIsolationOff(machine.stateDir)
+    await machine.works(['device', 'connect'])
+    await machine.works(['device', 'set', '--max-concurrent', String(count)])
+    const gate = machine.makeFolder('gate')
+    // Says that it was started, and goes on until it is let go, asking svc meanwhile.
+    const command = `echo $SVC_RUN_ID >>${gate}/started; while [ ! -e ${gate}/go ]; do svc whoami >/dev/null && touch ${gate}/$SVC_RUN_ID.$(cat ${gate}/phase); sleep 1; done`
+    const enter = (phase: string) => writeFileSync(join(gate, 'phase'), phase)
+    enter('begun')
+    const agent = await server.api
+      .createAgent({
+        name: 'worker',
+        harness: 'command',
+        defaultFolderPath: machine.folder,
+        command,
+      })
+      .catch(async () => server.api.createAgent({ name: 'worker', harness: 'command', command }))
+    const runs = await Promise.all(Array.from({ length: count }, () => server.api.startRun(agent.id)))
+    const haveAsked = (phase: string) =>
+      waitFor(() => runs.every((id) => existsSync(join(gate, `${id}.${phase}`))), `all runs ask svc: ${phase}`, {
+        ms: 300_000,
+      })
+    await haveAsked('begun')
+    const switchTo = async (words: readonly string[], version: string) => {
+      const before = machine.daemonPid
+      const result = JSON.parse(await machine.works(['upgrade', ...words])) as { daemon: { runs: number } | null }
+      expect(result.daemon).toEqual({ runs: count })
+      expect(machine.daemonPid).not.toBe(before)
+      // The server is its operator's to restart: it goes on, and then is what is current.
+      server.child.kill('SIGTERM')
+      await once(server.child, 'exit')
+      server = await machine.startServer(Number(port), env)
+      expect(JSON.parse(await machine.works(['device', 'status']))).toMatchObject({ version })
+      enter(version)
+      await haveAsked(version)
+      rmSync(join(gate, 'phase'))
+      for (const id of runs) rmSync(join(gate, `${id}.${version}`))
+      enter('between')
+    }
+    await switchTo([second.folder], '0.9.0')
+    await switchTo(['--rollback'], '0.8.0')
+    await switchTo([second.folder], '0.9.0')
+    writeFileSync(join(gate, 'go'), '')
+    for (const id of runs) expect((await server.api.waitForRun(id, 'succeeded')).exitReason, id).toBe('completed')
+    const started = readFileSync(join(gate, 'started'), 'utf8').trim().split('\n')
+    expect(started.toSorted()).toEqual(runs.toSorted())
+  } finally {
+    await machine.remove()
+  }
+}
+
+test(
+  'runs go on while daemon and server are upgraded, rolled back and upgraded again',
+  () => upgradeUnderRuns(null),
+  900_000,
+)
+
+// Who decides is the server; the short form shows what a switch does to a device and its runs.
+test.skipIf(!isLong || !hasPostgres())(
+  'the same with PostgreSQL',
+  async () => {
+    const database = await emptyPostgres()
+    try {
+      await upgradeUnderRuns(database.url)
+    } finally {
+      await database.close()
+    }
+  },
+  900_000,
+)
+
+test('a copy runs by what it brings, and starts a server, a device and a run', async () => {
+  const machine = new Installation()
+  try {
+    const began = performance.now()
+    await machine.install(first)
+    const { api } = await machine.startServer()
+    await machine.works(['login'])
+    machine.makeFolder('state')
+    turnIsolationOff(machine.stateDir)
+    await machine.works(['device', 'connect'])
+    const agent = await api.createAgent({ name: 'hello', harness: 'command', command: 'echo hello' })
+    const run = await api.startRun(agent.id)
+    expect((await api.waitForRun(run, 'succeeded')).exitReason).toBe('completed')
+    expect(realpathSync(join(machine.bin, 'svc'))).toBe(join(realpathSync(machine.prefix), 'versions/0.8.0/bin/svc'))
+    // A minute on a machine that does nothing else; this one may be busy.
+    expect(performance.now() - began).toBeLessThan(180_000)
+  } finally {
+    await machine.remove()
+  }
+}, 300_000)
