@@ -1,17 +1,25 @@
 import yargs, { type Argv } from 'yargs'
-import { realWorld, type World } from '../shared/lib/world.ts'
+import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
-import { readConfig, readOperatorConfig, type OperatorConfig, type ServerFlags } from './config.ts'
+import { readConfig, readOperatorConfig, type ServerFlags } from './config.ts'
 import { ConfigError, StartError } from './process/config-error.ts'
 import { registerAllRunEffects } from './register-run-effects.ts'
 import { DatabaseClock } from './db/database-clock.ts'
 import { silentLog } from './process/log.ts'
 import { isFull, NotBegunError, databaseTroubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
-import { defaultWriteMs, openDatabase, type Tx } from './db/open.ts'
+import { defaultWriteMs, openDatabase } from './db/open.ts'
 import { createLoginLink, serverAddress } from './operator/login-link.ts'
 import { durationMs } from './operator/duration.ts'
-import { companyCommands, deviceCommands, sessionCommands, tokenCommands, userCommands } from './operator/commands.ts'
+import {
+  companyCommands,
+  deviceCommands,
+  sessionCommands,
+  tokenCommands,
+  userCommands,
+  type OnDatabase,
+} from './operator/commands.ts'
+import { usageCommand, type BesideServer } from './operator/keeping-commands.ts'
 import { addUser, addUserWithoutToken, createToken, OperatorError, revokeToken } from './operator/people.ts'
 import { bindRepository, shownBindings, unbindRepository } from './operator/repos.ts'
 import { keepPrivate } from './private-files.ts'
@@ -79,7 +87,7 @@ function reasonOf(error: unknown): string {
 
 /** Builds the parser. The last one of a flag that is given twice holds, as with svc. */
 function parser(argv: readonly string[]): Argv {
-  return yargs([...argv])
+  const commands = yargs([...argv])
     .scriptName('svc-server')
     .version(version)
     .strict()
@@ -207,12 +215,12 @@ function parser(argv: readonly string[]): Argv {
           }),
         ),
     )
-    .fail((message, error) => {
-      // A flag that lacks its value is told by an error of yargs.
-      if (error && error.name !== 'YError') throw error
-      const sentence = `${message ?? error?.message}\nType: svc-server --help`
-      throw isStart(argv) ? new ConfigError(sentence) : new OperatorError(sentence)
-    })
+  return usageCommand(commands, besideServer).fail((message, error) => {
+    // A flag that lacks its value is told by an error of yargs.
+    if (error && error.name !== 'YError') throw error
+    const sentence = `${message ?? error?.message}\nType: svc-server --help`
+    throw isStart(argv) ? new ConfigError(sentence) : new OperatorError(sentence)
+  })
 }
 
 const namedRepository = (y: Argv<ServerFlags>) =>
@@ -230,23 +238,25 @@ const flagsOf = ({ host, port, dataDir, databaseUrl }: ServerFlags): ServerFlags
 })
 
 /** Does the work in one transaction on the migrated database, and prints its result as one line of JSON. */
-async function onDatabase(
-  args: ServerFlags,
-  work: (tx: Tx, of: { config: OperatorConfig; world: World }) => Promise<object>,
-): Promise<void> {
+const onDatabase: OnDatabase = (args, work) =>
+  besideServer(args, ({ root, ...of }) => inTransaction(root, (tx) => work(tx, of)))
+
+/** Does work that is too long for one transaction. A text is printed as it is, all else as one line of JSON. */
+const besideServer: BesideServer = async (args, work, { readMs = 0 } = {}) => {
   const config = readOperatorConfig(process.env, flagsOf(args))
   keepPrivate(config)
   // A command waits for a busy server for a while, also where requests give up earlier.
   const writeMs = Math.max(config.writeMs, defaultWriteMs)
-  const database = openDatabase({ url: config.databaseUrl, readMs: config.readMs, writeMs })
+  const database = openDatabase({ url: config.databaseUrl, readMs: Math.max(config.readMs, readMs), writeMs })
+  const { root } = database
   try {
-    const clock = new DatabaseClock({ root: database.root, world: realWorld, log: silentLog })
+    const clock = new DatabaseClock({ root, world: realWorld, log: silentLog })
     await clock.start()
     clock.stop()
     const { world } = clock
-    await migrate(database.root, world.now())
-    const result = await inTransaction(database.root, (tx) => work(tx, { config, world }))
-    process.stdout.write(`${JSON.stringify(result)}\n`)
+    await migrate(root, world.now())
+    const result = await work({ root, config, world })
+    process.stdout.write(`${typeof result === 'string' ? result : JSON.stringify(result)}\n`)
   } finally {
     await database.close()
   }

@@ -136,4 +136,13 @@ test('team-server.md', async () => {
   })
 })
 
+test('keeping.md', async () => {
+  await types('keeping.md', repository('keeping'), {
+    after: {
+      'svc-server usage --workspace': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('databaseBytes'),
+      'svc-server usage': ({ stdout }) => expect(stdout).toMatch(/^ {2}run_events +\d+ /m),
+    },
+  })
+})
+
 test('background-service.md', () => types('background-service.md', home.dir))

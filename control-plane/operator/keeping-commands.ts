@@ -1,0 +1,45 @@
+import type { Knex } from 'knex'
+import type { World } from '../../shared/lib/world.ts'
+import type { OperatorConfig, ServerFlags } from '../config.ts'
+import { findWorkspaceBySlug } from '../resources/workspaces/store.ts'
+import type { OperatorArgv } from './commands.ts'
+import { OperatorError } from './people.ts'
+import { readUsage, usageTable } from './usage.ts'
+
+// The operator's commands about what a server keeps over years.
+
+/** What is done beside a server that may run, in as many transactions as it takes. */
+export type BesideServer = (
+  args: ServerFlags,
+  work: (of: { root: Knex; config: OperatorConfig; world: World }) => Promise<object | string>,
+  options?: {
+    /** A read may take longer than that of a request. */
+    readMs?: number
+  },
+) => Promise<void>
+
+/** What takes longer to count than this is told without its numbers. */
+const countMs = 60_000
+
+export function usageCommand(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
+  return y.command(
+    'usage',
+    'What takes room, in all and by workspace',
+    (usage) =>
+      usage
+        .option('workspace', { type: 'string', describe: 'Slug: only this one by itself' })
+        .option('json', { type: 'boolean', describe: 'One line of JSON instead of tables' }),
+    async (args) =>
+      besideServer(
+        args,
+        async ({ root }) => {
+          const workspace = args.workspace ?? null
+          if (workspace !== null && (await findWorkspaceBySlug(root, workspace)) === null)
+            throw new OperatorError(`There is no workspace ${workspace}.`)
+          const usage = await readUsage(root, { workspace })
+          return args.json === true ? usage : usageTable(usage)
+        },
+        { readMs: countMs },
+      ),
+  )
+}
