@@ -19,7 +19,7 @@ import {
   userCommands,
   type OnDatabase,
 } from './operator/commands.ts'
-import { usageCommand, type BesideServer } from './operator/keeping-commands.ts'
+import { keepingCommands, type BesideServer } from './operator/keeping-commands.ts'
 import { addUser, addUserWithoutToken, createToken, OperatorError, revokeToken } from './operator/people.ts'
 import { bindRepository, shownBindings, unbindRepository } from './operator/repos.ts'
 import { keepPrivate } from './private-files.ts'
@@ -215,7 +215,7 @@ function parser(argv: readonly string[]): Argv {
           }),
         ),
     )
-  return usageCommand(commands, besideServer).fail((message, error) => {
+  return keepingCommands(commands, besideServer).fail((message, error) => {
     // A flag that lacks its value is told by an error of yargs.
     if (error && error.name !== 'YError') throw error
     const sentence = `${message ?? error?.message}\nType: svc-server --help`

@@ -121,6 +121,12 @@ function configOf(value: Settings) {
     smtp: smtpOf(value),
     /** The model that says what texts are about; null: texts are found by their words alone. */
     embeddings: embeddingsOf(value),
+    /** For how long what is old is kept; null: for good. */
+    keep: {
+      runsMs: daysToMs(value.SVC_KEEP_RUNS_DAYS),
+      historyMs: daysToMs(value.SVC_KEEP_TASK_HISTORY_DAYS),
+      versionsMs: daysToMs(value.SVC_KEEP_FILE_VERSIONS_DAYS),
+    },
     logLevel: value.SVC_LOG_LEVEL,
     requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,
     /** Parses replies by their schemas; a reply or code that the contract does not name is a failure. */
@@ -153,6 +159,8 @@ function configOf(value: Settings) {
     },
   }
 }
+
+const daysToMs = (days: number | undefined): number | null => (days === undefined ? null : days * 86_400_000)
 
 /** A folder beside the database, unless another folder or a bucket is named. */
 function filesOf(value: Settings, dataDir: string, given: SettingSources): BlobLocation {

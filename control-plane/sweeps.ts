@@ -17,6 +17,7 @@ import { idleCompactionSweep } from './run/sweeps/idle-compaction.ts'
 import { lapsedConnectionsSweep } from './sweeps/lapsed-connections.ts'
 import { oldRowsSweep, oldSkipsSweep } from './sweeps/old-rows.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
+import { retentionSweep, removedLogsJob } from './sweeps/retention.ts'
 import { retiredBundlesSweep } from './sweeps/retired-bundles.ts'
 import { removalJobs } from './sweeps/removals.ts'
 import type { WaitingRuns } from './run/sweeps/waiting-runs.ts'
@@ -30,6 +31,8 @@ import type { Advancer } from './workflows/advance/advancer.ts'
 import type { WakeContext } from './run/wakes/wake.ts'
 import type { Waker } from './run/wakes/waker.ts'
 
+/** What is old enough to go has time. */
+const retentionMs = 60_000
 /** A busy server may be held up for less. */
 const shortestSleepMs = 10_000
 
@@ -60,7 +63,10 @@ export function createSweeper(options: {
   const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
   const soonMs = Math.min(1_000, everyMs)
-  const jobs = new BackgroundJobs({ ...options, jobs: removalJobs({ world, leaseMs: config.leaseMs }) })
+  const jobs = new BackgroundJobs({
+    ...options,
+    jobs: [...removalJobs({ world, leaseMs: config.leaseMs }), removedLogsJob],
+  })
   return new Sweeper({
     root,
     world,
@@ -107,6 +113,7 @@ export function createSweeper(options: {
       withdrawalsSweep({ deps: options.connections, everyMs }),
       retiredBundlesSweep({ blobs: options.blobs, everyMs }),
       ...(options.filler === null ? [] : [embeddingsSweep({ filler: options.filler, everyMs: soonMs })]),
+      retentionSweep({ keep: config.keep, blobs: options.blobs, everyMs: retentionMs }),
       blobsSweep({ blobs: options.blobs, everyMs }),
       expiredApprovalsSweep,
       oldRowsSweep,

@@ -4,6 +4,7 @@ import type { OperatorConfig, ServerFlags } from '../config.ts'
 import { findWorkspaceBySlug } from '../resources/workspaces/store.ts'
 import type { OperatorArgv } from './commands.ts'
 import { OperatorError } from './people.ts'
+import { dueNow } from './retention.ts'
 import { readUsage, usageTable } from './usage.ts'
 
 // The operator's commands about what a server keeps over years.
@@ -21,7 +22,11 @@ export type BesideServer = (
 /** What takes longer to count than this is told without its numbers. */
 const countMs = 60_000
 
-export function usageCommand(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
+export function keepingCommands(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
+  return retentionCommand(usageCommand(y, besideServer), besideServer)
+}
+
+function usageCommand(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
   return y.command(
     'usage',
     'What takes room, in all and by workspace',
@@ -42,4 +47,36 @@ export function usageCommand(y: OperatorArgv, besideServer: BesideServer): Opera
         { readMs: countMs },
       ),
   )
+}
+
+const days = (describe: string) => ({ type: 'number', requiresArg: true, describe }) as const
+
+function retentionCommand(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
+  return y.command(
+    'retention',
+    'What the sweeps would remove now; removes nothing',
+    (retention) =>
+      retention
+        .option('runs', days('Days for which ended runs are kept (default: SVC_KEEP_RUNS_DAYS)'))
+        .option('task-history', days('Days for the history of closed tasks (SVC_KEEP_TASK_HISTORY_DAYS)'))
+        .option('file-versions', days('Days for replaced versions of files (SVC_KEEP_FILE_VERSIONS_DAYS)')),
+    async ({ runs, taskHistory, fileVersions, ...args }) =>
+      besideServer(
+        args,
+        ({ root, world, config: { keep } }) =>
+          dueNow(root, world.now(), {
+            runsMs: daysMs(runs) ?? keep.runsMs,
+            historyMs: daysMs(taskHistory) ?? keep.historyMs,
+            versionsMs: daysMs(fileVersions) ?? keep.versionsMs,
+          }),
+        { readMs: countMs },
+      ),
+  )
+}
+
+function daysMs(asked: number | undefined): number | undefined {
+  if (asked === undefined) return undefined
+  if (!Number.isInteger(asked) || asked < 1 || asked > 36_500)
+    throw new OperatorError('Days must be a whole number from 1 to 36500.')
+  return asked * 86_400_000
 }

@@ -40,7 +40,11 @@ const joined = (table: string, column: string, owners: string, columns: Columns 
 
 /** Each table of the database belongs to one of these, or to `other`. */
 const kinds: readonly CountedKind[] = [
-  { kind: 'runs', tables: ['runs', 'run_details', 'run_network', 'sandboxes'], counted: plain('runs') },
+  {
+    kind: 'runs',
+    tables: ['runs', 'run_details', 'run_network', 'sandboxes', 'removed_runs', 'removed_run_logs'],
+    counted: plain('runs'),
+  },
   {
     kind: 'run_events',
     tables: ['run_frames', 'run_evidence'],

@@ -4,7 +4,7 @@ import type { AgentRef, DeviceRef, RunId } from '../../shared/lib/ids.ts'
 import { int } from '../db/columns.ts'
 import { dialectOfDb } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
-import { returning, Texts, type Value } from '../db/statement.ts'
+import { command, returning, Texts, type Value } from '../db/statement.ts'
 import { insertBoth } from '../db/table.ts'
 import { detailsInsert, type NewDetails } from '../resources/runs/details-table.ts'
 import type { Lease } from '../resources/runs/lease-store.ts'
@@ -316,3 +316,10 @@ const claims = telling(
   (select count(*) from secret_grants where secret_grants.agent_id = runs.agent_id) as grants`,
   claimedRow,
 )
+
+const removal = command('delete from runs where id in ? and ended_at is not null')
+
+/** Removes the rows of runs that have ended, once nothing else of them is needed (`sweeps/retention-store.ts`). */
+export async function removeEndedRuns(db: Db, ids: readonly RunId[]): Promise<void> {
+  await removal(db, [ids])
+}

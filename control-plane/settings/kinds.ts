@@ -43,6 +43,15 @@ export const optionalMilliseconds = ({ leastMs, example }: { leastMs: number; ex
   example,
 })
 
+/** Whole days; left out: without an end. */
+export const optionalDays = () => ({
+  schema: wholeNumber(1, mostDays).optional(),
+  must: `a whole number of days from 1 to ${mostDays}`,
+  example: '365',
+})
+/** A hundred years. */
+const mostDays = 36_500
+
 export const oneOf = <const Words extends readonly [string, ...string[]]>(words: Words, fallback: Words[number]) => ({
   schema: z.enum(words).default(fallback as never),
   must: `one of ${words.join(', ')}`,

@@ -89,6 +89,8 @@ const groups: readonly Group[] = [
     key: 'id',
     dependents: of('run_id', 'run_frames', 'run_evidence', 'run_change_sets', 'run_details', 'run_network'),
   },
+  { table: 'removed_run_logs', key: 'run_id', dependents: of('run_id', 'run_frames', 'run_evidence') },
+  { table: 'removed_runs' },
   { table: 'run_cancellations' },
   { table: 'unassignments' },
   { table: 'connections', key: 'id', dependents: of('connection_id', 'connection_sign_ins') },

@@ -140,6 +140,8 @@ test('keeping.md', async () => {
   await types('keeping.md', repository('keeping'), {
     after: {
       'svc-server usage --workspace': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('databaseBytes'),
+      'svc-server retention': ({ stdout }) =>
+        expect(JSON.parse(stdout)).toEqual({ runs: [], taskHistory: null, fileVersions: [] }),
       'svc-server usage': ({ stdout }) => expect(stdout).toMatch(/^ {2}run_events +\d+ /m),
     },
   })

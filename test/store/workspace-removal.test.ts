@@ -163,6 +163,8 @@ async function furnished(db: Db) {
   const rows: Record<string, Record<string, unknown>> = {
     run_frames: { run_id: runId, fence: 1, first_seq: 1, last_seq: 1, sha256: 'x', body, received_at: at },
     run_evidence: { id, run_id: runId, fence: 1, device: 'd', reason: 'r', body, received_at: at },
+    removed_run_logs: { run_id: runId, workspace_id: workspaceId, created_at: at },
+    removed_runs: { id, workspace_id: workspaceId, agent_id: agent.id, created_at: at, removed_at: at },
     run_change_sets: { run_id: runId, fence: 1, result: '{}', received_at: at },
     wake_keys: { agent_id: agent.id, wake_key: 'k', answer: '{}', expires_at: at },
     agent_history: { id, agent_id: agent.id, kind: 'config', changed_keys: '[]', description: '', created_at: at },

@@ -55,6 +55,7 @@ import { warmSandboxes } from './056-warm-sandboxes.ts'
 import { runSpans } from './057-run-spans.ts'
 import { webhooks } from './058-webhooks.ts'
 import { mail } from './059-mail.ts'
+import { retention } from './060-retention.ts'
 
 /** The migrations in the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -114,4 +115,5 @@ export const migrations: readonly Migration[] = [
   runSpans,
   webhooks,
   mail,
+  retention,
 ]

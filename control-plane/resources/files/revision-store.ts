@@ -25,8 +25,16 @@ const revisions = table(
 )
 export type FileRevisionRow = RowOf<typeof revisions>
 
+/** The one before it is no longer current from here on; of those before that somebody else may not have said so. */
 export async function insertFileRevision(db: Db, revision: FileRevisionRow): Promise<void> {
+  const { fileId, number, createdAt } = revision
   await revisions.insert(db, revision)
+  if (number > 1)
+    await db('file_revisions')
+      .where({ file_id: fileId })
+      .where('number', '<', number)
+      .whereNull('replaced_at')
+      .update({ replaced_at: createdAt })
 }
 
 export async function findFileRevision(db: Db, fileId: FileId, id: string): Promise<FileRevisionRow | null> {

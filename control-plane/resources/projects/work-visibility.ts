@@ -12,7 +12,7 @@ import { onlyGranted, type GrantedAgent } from './visibility.ts'
 export type WorkViewer = { personUuid: PersonUuid; personRef: PersonRef } | GrantedAgent
 
 /** The tables of work; `r` is `runs` in a query that joins them. All have `agent_id`, `task_id` and `conversation_id`. */
-type WorkTable = 'runs' | 'r' | 'approvals' | 'questions' | 'learnings'
+type WorkTable = 'runs' | 'r' | 'removed_runs' | 'approvals' | 'questions' | 'learnings'
 
 /** The viewer for whom a list is made; undefined: they see everything. */
 export function workViewerOf(caller: Caller): WorkViewer | undefined {

@@ -82,6 +82,18 @@ export function growthsOfWork(owners: Owners): Record<string, Growth> {
         last_seq: 't.last_seq + n.i',
       },
     },
+    removed_runs: {
+      count: 4_000,
+      like: null,
+      set: {
+        id: grown('run_', '(n.i + 50000)'),
+        workspace_id,
+        agent_id,
+        task_id,
+        created_at: '1700000000000 + n.i',
+        removed_at: '1',
+      },
+    },
     run_change_sets: { count: 4_000, like: null, set: { run_id, fence: '1', result: `'{}'`, received_at: '1' } },
     run_network: {
       count: 4_000,

@@ -22,6 +22,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   device_grants: 'a sweep removes old ones',
   oidc_attempts: 'a sweep removes old ones',
   code_guesses: 'a sweep removes old ones',
+  removed_run_logs: 'one for each run that was removed in the last minutes',
   run_cancellations: 'one for each halt that is not done, which takes seconds',
   unassignments: 'one for each agent that was deleted in the last seconds',
   device_replies: 'a sweep removes old ones',

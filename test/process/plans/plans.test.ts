@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { silentLog } from '../../../control-plane/process/log.ts'
+import { KeyedQueue } from '../../../control-plane/process/keyed-queue.ts'
+import { removedLogsJob, retentionSweep } from '../../../control-plane/sweeps/retention.ts'
 import { contract } from '../../../shared/api/index.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import { goodRequests, makeThings } from '../../api/contract/collected.ts'
@@ -7,11 +10,11 @@ import { Stage } from '../../api/contract/stage.ts'
 import type { GoodRequest } from '../../api/facts/kit/resource-facts.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { isLong } from '../../kit/forms.ts'
-import type { Person } from '../../kit/server.ts'
+import type { Person, TestServer } from '../../kit/server.ts'
 import { Statements, type Asked, type Walk } from './asked.ts'
 import { exceptions, isExcused } from './exceptions.ts'
 import { growRows } from './grow.ts'
-import { long, usualCounts } from './growth.ts'
+import { future, long, usualCounts } from './growth.ts'
 import { smallTables } from './growths.ts'
 import { PostgresPlans } from './postgres.ts'
 import { largest, queriesOf, type Ids } from './requests.ts'
@@ -58,6 +61,11 @@ describe.each(['sqlite', 'postgres'] as const)('on %s', (database) => {
     plans = database === 'sqlite' ? await SqlitePlans.of(root) : await PostgresPlans.of(root)
     walks = []
     for (const each of statements) walks.push(...(await plans.walksOf(each)))
+
+    // What it removes would change the plans of all others.
+    const removing = new Statements(root)
+    await removing.while('retention', () => removeOld(server))
+    for (const each of removing.stop()) walks.push(...(await plans.walksOf(each)))
   }, 300_000)
   afterAll(() => stage?.stop())
 
@@ -138,6 +146,20 @@ describe.each(['sqlite', 'postgres'] as const)('on %s', (database) => {
     expect(ofDatabase.filter((each) => !walks.some((walk) => isExcused(walk, each)))).toEqual([])
   })
 })
+
+/** One pass of what removes old rows, to which all rows are old, and of what removes the events of runs. */
+async function removeOld({ plane, database: { root }, world }: TestServer): Promise<void> {
+  const queue = new KeyedQueue(silentLog, 'failed')
+  queue.start()
+  const keep = { runsMs: 1, historyMs: 1, versionsMs: 1 }
+  const sweep = retentionSweep({ keep, everyMs: 1, blobs: plane.blobs })
+  await sweep.run({ root, now: future, awakeSince: () => 0, world, log: silentLog, queue })
+  await queue.idle()
+  const logs = await removedLogsJob.list(root)
+  expect(logs.length).toBeGreaterThan(0)
+  for (const id of logs) await removedLogsJob.runBatch(root, id)
+  await queue.stop()
+}
 
 /** Those that make the rows which `makeThings` does not, and like which others are made. */
 const firstRows: ReadonlySet<string> = new Set([

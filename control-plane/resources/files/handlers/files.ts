@@ -60,8 +60,10 @@ export function fileHandlers(deps: Dependencies): ImplementedRoute[] {
     async downloadRevision({ db, caller, params, world }) {
       const file = await liveFile(db, caller, params.id)
       const revision = await findFileRevision(db, file.id, params.revisionId)
-      if (revision === null)
-        fail('resource_not_found', { param: 'revisionId', message: 'The file has no such version.' })
+      if (revision?.blobId == null) {
+        const message = revision === null ? 'The file has no such version.' : 'The bytes of this version were removed.'
+        return fail('resource_not_found', { param: 'revisionId', message })
+      }
       return urlOf(deps, revision, world.now())
     },
 

@@ -21,17 +21,27 @@ export interface CostFilter extends OlderPage {
   until: number
 }
 
-/** Runs that were created in this time, with the project of their task, newest first; one more than `limit`. */
+/**
+ * Runs that were created in this time, with the project of their task, newest first; one more than `limit`. Runs that were removed for
+ * their age are among them.
+ */
 export async function listRunCosts(db: Db, filter: CostFilter): Promise<CostRow[]> {
-  const all = runs.fields('runs')
+  const found = [...(await listOf(db, 'runs', filter)), ...(await listOf(db, 'removed_runs', filter))]
+  const isNewer = (one: CostRow, other: CostRow) =>
+    other.createdAt - one.createdAt || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
+  return found.toSorted(isNewer).slice(0, filter.limit + 1)
+}
+
+async function listOf(db: Db, table: 'runs' | 'removed_runs', filter: CostFilter): Promise<CostRow[]> {
+  const all = runs.fields(table)
   const fields = Object.fromEntries(Object.keys(ofRun).map((field) => [field, all[field]!]))
-  const query = db('runs')
-    .leftJoin('tasks', 'tasks.id', 'runs.task_id')
+  const query = db(table)
+    .leftJoin('tasks', 'tasks.id', `${table}.task_id`)
     .select({ ...fields, projectUuid: 'tasks.project_id' })
-    .where('runs.workspace_id', filter.workspaceId)
-    .where('runs.created_at', '>=', filter.since)
-    .where('runs.created_at', '<', filter.until)
-  if (filter.visibleTo) onlyVisibleWork(query, { viewer: filter.visibleTo, table: 'runs' })
-  const rows: unknown[] = await newestFirst(query, filter, 'runs.')
+    .where(`${table}.workspace_id`, filter.workspaceId)
+    .where(`${table}.created_at`, '>=', filter.since)
+    .where(`${table}.created_at`, '<', filter.until)
+  if (filter.visibleTo) onlyVisibleWork(query, { viewer: filter.visibleTo, table })
+  const rows: unknown[] = await newestFirst(query, filter, `${table}.`)
   return rows.map(read)
 }
