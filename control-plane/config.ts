@@ -110,6 +110,8 @@ function configOf(value: Settings) {
     github: githubOf(value),
     /** The key that encrypts the values of secrets; null: a key file in the data folder. */
     secretsKey: value.SVC_SECRETS_KEY ?? null,
+    /** A key that opens what was sealed with it, and seals nothing; null: there is none. */
+    otherSecretsKey: value.SVC_SECRETS_OTHER_KEY ?? null,
     /** Services whose secrets agents may ask for; null: any. */
     secretProviders: value.SVC_SECRET_PROVIDERS ?? null,
     /** This server runs the programs of workflows. */

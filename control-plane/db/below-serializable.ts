@@ -88,6 +88,10 @@ export const belowSerializable: readonly { what: string; tables: readonly string
     why: 'One statement that changes when a chunk is tried next, where nobody else has taken it. Nobody decides by that time what is stored.',
   },
   { what: 'counts of rate limits', tables: ['rate_limits'], why: 'The library counts in one statement.' },
-  { what: 'keys of the server', tables: ['server_keys'], why: 'The first insert wins; the row never changes.' },
+  {
+    what: 'keys of the server',
+    tables: ['server_keys'],
+    why: 'The first insert wins. The one that changes is changed in order.',
+  },
   { what: 'the schema', tables: ['schema_migrations'], why: 'Migrations wait for each other by a lock.' },
 ]

@@ -20,3 +20,12 @@ export async function randomServerKey(db: Db, name: string, world: Pick<World, '
   const value = Buffer.from(world.bytes(32)).toString('base64')
   return Buffer.from(await serverKey(db, name, { value, at: world.now() }), 'base64')
 }
+
+/** Puts another value in the place of the one before, if that is there still. */
+export async function replaceServerKey(
+  db: Db,
+  name: string,
+  { before, after }: { before: string; after: string },
+): Promise<void> {
+  await db('server_keys').where({ name, value: before }).update({ value: after })
+}

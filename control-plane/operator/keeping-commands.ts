@@ -4,6 +4,9 @@ import type { OperatorConfig, ServerFlags } from '../config.ts'
 import { findWorkspaceBySlug } from '../resources/workspaces/store.ts'
 import type { OperatorArgv } from './commands.ts'
 import { OperatorError } from './people.ts'
+import { keySourceOf } from '../vault/key-source.ts'
+import { createVault } from '../vault/vault.ts'
+import { readKeysState, rotateKeys } from './keys.ts'
 import { dueNow } from './retention.ts'
 import { readUsage, usageTable } from './usage.ts'
 
@@ -23,7 +26,11 @@ export type BesideServer = (
 const countMs = 60_000
 
 export function keepingCommands(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
-  return retentionCommand(usageCommand(y, besideServer), besideServer)
+  return retentionCommand(usageCommand(y, besideServer), besideServer).command(
+    'keys',
+    'The key that seals secrets',
+    (keys: OperatorArgv) => keysCommands(keys, besideServer),
+  )
 }
 
 function usageCommand(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
@@ -79,4 +86,25 @@ function daysMs(asked: number | undefined): number | undefined {
   if (!Number.isInteger(asked) || asked < 1 || asked > 36_500)
     throw new OperatorError('Days must be a whole number from 1 to 36500.')
   return asked * 86_400_000
+}
+
+function keysCommands(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
+  const vaultOf = (config: OperatorConfig, world: World) => createVault(keySourceOf({ config }), world)
+  return y
+    .demandCommand(1)
+    .command(
+      'status',
+      'With which key each value is sealed, and what no key here opens',
+      (status) => status,
+      async (args) =>
+        besideServer(args, ({ root, config, world }) => readKeysState(root, vaultOf(config, world)), {
+          readMs: countMs,
+        }),
+    )
+    .command(
+      'rotate',
+      'Seal anew, with SVC_SECRETS_KEY, what is sealed with SVC_SECRETS_OTHER_KEY',
+      (rotate) => rotate,
+      async (args) => besideServer(args, ({ root, config, world }) => rotateKeys(root, vaultOf(config, world))),
+    )
 }

@@ -101,6 +101,16 @@ function isDecodable({ username, password }: URL): boolean {
   }
 }
 
+const sealingKey = {
+  schema: z
+    .string()
+    .refine((text) => parseKey(text) !== null)
+    .optional(),
+  must: '32 bytes as hex or base64',
+  example: '$(openssl rand -base64 32)',
+  isSecret: true,
+} as const
+
 export const variables = {
   SVC_HOST: { schema: host, must: 'a name or an address of this machine, without a port', example: '127.0.0.1' },
   SVC_PORT: count({ least: 0, most: 65_535, example: '4400' }, 4400),
@@ -146,15 +156,8 @@ export const variables = {
     example: '$(openssl rand -hex 24)',
     isSecret: true,
   },
-  SVC_SECRETS_KEY: {
-    schema: z
-      .string()
-      .refine((text) => parseKey(text) !== null)
-      .optional(),
-    must: '32 bytes as hex or base64',
-    example: '$(openssl rand -base64 32)',
-    isSecret: true,
-  },
+  SVC_SECRETS_KEY: sealingKey,
+  SVC_SECRETS_OTHER_KEY: sealingKey,
   SVC_SECRET_PROVIDERS: { schema: names, must: 'names between commas', example: 'github,npm' },
   SVC_WORKFLOWS: oneOf(['on', 'off'], 'on'),
   SVC_WORKFLOW_CATALOG_DIR: words('/etc/svc/workflows'),

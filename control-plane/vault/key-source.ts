@@ -6,9 +6,10 @@ import type { KeySource } from './vault.ts'
 export function keySourceOf({
   config,
 }: {
-  config: { secretsKey: string | null; dataDir: string; databaseUrl: string }
+  config: { secretsKey: string | null; otherSecretsKey: string | null; dataDir: string; databaseUrl: string }
 }): KeySource {
-  if (config.secretsKey !== null) return { kind: 'given', text: config.secretsKey }
-  if (config.databaseUrl === ':memory:') return { kind: 'memory' }
-  return { kind: 'file', path: join(config.dataDir, dataFiles.secretsKey) }
+  const other = config.otherSecretsKey
+  if (config.secretsKey !== null) return { kind: 'given', text: config.secretsKey, other }
+  if (config.databaseUrl === ':memory:') return { kind: 'memory', other }
+  return { kind: 'file', path: join(config.dataDir, dataFiles.secretsKey), other }
 }

@@ -137,9 +137,13 @@ test('team-server.md', async () => {
 })
 
 test('keeping.md', async () => {
+  const keys = `SVC_SECRETS_KEY=${'cd'.repeat(32)} SVC_SECRETS_OTHER_KEY=${'ab'.repeat(32)}`
   await types('keeping.md', repository('keeping'), {
+    fill: { 'svc-server keys rotate': `${keys} svc-server keys rotate` },
     after: {
       'svc-server usage --workspace': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('databaseBytes'),
+      'svc-server keys rotate': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ left: 0, unreadable: 0 }),
+      'svc-server keys status': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ left: 0, unreadable: 0 }),
       'svc-server retention': ({ stdout }) =>
         expect(JSON.parse(stdout)).toEqual({ runs: [], taskHistory: null, fileVersions: [] }),
       'svc-server usage': ({ stdout }) => expect(stdout).toMatch(/^ {2}run_events +\d+ /m),

@@ -15,7 +15,6 @@ import {
   listRemovedLogs,
   removeSomeOfLog,
 } from '../../control-plane/resources/runs/removed-store.ts'
-import type { RunRow } from '../../control-plane/resources/runs/store.ts'
 import { insertSandbox } from '../../control-plane/resources/sandboxes/store.ts'
 import { insertActivity } from '../../control-plane/resources/tasks/activity-store.ts'
 import { removeEndedRuns, type NewRun } from '../../control-plane/run/change-store.ts'

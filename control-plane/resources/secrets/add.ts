@@ -1,8 +1,9 @@
 import type { AgentRef } from '../../../shared/lib/ids.ts'
 import { fail, failField } from '../../../shared/api/errors.ts'
 import type { World } from '../../../shared/lib/world.ts'
-import { findServerKey, serverKey } from '../../db/server-keys.ts'
+import { findServerKey, replaceServerKey, serverKey } from '../../db/server-keys.ts'
 import { databaseTroubleOf } from '../../db/dialect.ts'
+import type { Knex } from 'knex'
 import type { Db, Tx } from '../../db/open.ts'
 import type { PersonCaller } from '../../http/callers.ts'
 import {
@@ -16,7 +17,7 @@ import {
 } from './store.ts'
 import { brokeredChars, brokeredValue } from './in-cloud.ts'
 import { VaultError, type Vault } from '../../vault/vault.ts'
-import { inSavepoint } from '../../db/transaction.ts'
+import { inSavepoint, inTransaction } from '../../db/transaction.ts'
 
 /** Encrypts and stores a secret, and grants it. Fails with `secret.duplicate_name`. */
 export async function addSecret(
@@ -87,24 +88,34 @@ export async function grantSecret(db: Db, grant: SecretGrantRow): Promise<void> 
 const keyName = 'secrets_key'
 
 /**
- * Checks that all replicas have the same key, which the first one to seal something determines. Called after something was sealed:
- * before that there may be no key.
+ * Checks that this server and the others can open what each of them seals: the first one to seal something says by which key that is, and a
+ * server that has another key to seal with has that one to open with. Called after something was sealed: before that there may be no
+ * key.
  */
-export async function claimSecretsKey(db: Db, vault: Pick<Vault, 'fingerprint'>, at: number): Promise<void> {
+export async function claimSecretsKey(
+  db: Db,
+  vault: Pick<Vault, 'fingerprint' | 'otherFingerprint'>,
+  at: number,
+): Promise<void> {
   const own = vault.fingerprint() ?? 'memory'
   const claimed = await serverKey(db, keyName, { value: own, at })
-  if (claimed !== own)
+  if (claimed !== own && claimed !== vault.otherFingerprint())
     throw new VaultError('another server of this database seals secrets with another key; set SVC_SECRETS_KEY on both')
 }
 
-/** Throws `VaultError` when the secrets of the database were sealed with another key than this server's. */
-export async function checkKey(db: Db, vault: Vault): Promise<void> {
-  const claimed = await findServerKey(db, keyName)
+/**
+ * Throws `VaultError` when the secrets of the database were sealed with another key than those of this server. A server that seals with
+ * another key than the one before, and opens with that, says so for those that start after it.
+ */
+export async function checkKey(root: Knex, vault: Vault): Promise<void> {
+  const claimed = await findServerKey(root, keyName)
   const own = vault.fingerprint()
-  if (claimed !== null && claimed !== own)
-    throw new VaultError(
-      own === null
-        ? 'the key of the secrets in this database is missing: set SVC_SECRETS_KEY, or put the key file back'
-        : 'the secrets in this database were sealed with another key than that of SVC_SECRETS_KEY or the key file',
-    )
+  if (claimed === null || claimed === own) return
+  if (own !== null && claimed === vault.otherFingerprint())
+    return inTransaction(root, (tx) => replaceServerKey(tx, keyName, { before: claimed, after: own }))
+  throw new VaultError(
+    own === null
+      ? 'the key of the secrets in this database is missing: set SVC_SECRETS_KEY, or put the key file back'
+      : 'the secrets in this database were sealed with another key than that of SVC_SECRETS_KEY or the key file',
+  )
 }

@@ -25,7 +25,7 @@ import { queueWithdrawals } from '../withdrawal-store.ts'
 interface Changing {
   tx: Tx
   world: World
-  vault: Pick<Vault, 'seal' | 'fingerprint'>
+  vault: Pick<Vault, 'seal' | 'fingerprint' | 'otherFingerprint'>
 }
 
 /** A row that is not stored yet, of a service that a person connects the workspace to. */
