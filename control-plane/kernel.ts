@@ -6,6 +6,7 @@ import { createCallerLookup } from './http/auth.ts'
 import { createBodyRooms } from './http/body-room.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import type { Kernel } from './http/kernel.ts'
+import type { RunTokenKeys } from './http/run-token-keys.ts'
 import { OpenStreams } from './http/open-streams.ts'
 import { createLimiter, defaultRateRules } from './http/limits.ts'
 import type { Log } from './process/log.ts'
@@ -21,12 +22,12 @@ export async function createKernel(
     database: Database
     world: World
     log: Log
-    runTokenKey: Uint8Array
+    runTokenKeys: RunTokenKeys
     vault: Vault
     services: ServiceCatalog
   },
 ): Promise<Kernel> {
-  const { config, database, world, log, runTokenKey, vault, services, blobs, stopping, observe } = parts
+  const { config, database, world, log, runTokenKeys, vault, services, blobs, stopping, observe } = parts
   const { root, dialect } = database
   return {
     root,
@@ -34,7 +35,7 @@ export async function createKernel(
     log,
     callers: createCallerLookup({
       db: root,
-      runTokenKey,
+      runTokenKeys,
       world,
       idle: { sessionMs: config.sessions.idleMs, tokenMs: config.tokenIdleMs },
       publicUrl: config.publicUrl,

@@ -10,17 +10,17 @@ import type { Service } from '../shared/lib/services.ts'
 import type { Sweep } from './sweeps/sweeper.ts'
 import { RepoSources } from './repo-source/repo-sources.ts'
 import { Renewals } from './resources/connections/renewal.ts'
-import { createVault, type KeySource, type Vault } from './vault/vault.ts'
+import { keySourceOf } from './vault/key-source.ts'
+import { createVault, type Vault } from './vault/vault.ts'
 import { createWebhooks } from './webhooks/connection.ts'
 import type { WebhookSenderOptions } from './webhooks/sender.ts'
 
 interface OutsideOptions extends Omit<WebhookSenderOptions, 'answers' | 'outbound' | 'vault' | 'sendsMail'> {
   config: ServerConfig
-  keySource: KeySource
 }
 
 /** Creates what asks at addresses that people and agents name, by the configuration, and the vault of what it shows there. */
-export function createOutside({ config, keySource, ...options }: OutsideOptions): {
+export function createOutside({ config, ...options }: OutsideOptions): {
   root: Knex
   vault: Vault
   outbound: Outbound
@@ -33,7 +33,7 @@ export function createOutside({ config, keySource, ...options }: OutsideOptions)
   sweeps: readonly Sweep[]
 } {
   const { root, world, log } = options
-  const vault = createVault(keySource, world)
+  const vault = createVault(keySourceOf({ config }), world)
   const outbound = createOutbound({ allowHosts: config.allowHosts, world })
   const repoSources = new RepoSources({ folder: join(config.dataDir, dataFiles.fetches), outbound, world, log })
   void repoSources.clear()

@@ -19,6 +19,7 @@ import type { WakeContext } from './run/wakes/wake.ts'
 import { Waker } from './run/wakes/waker.ts'
 import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
+import { runTokenKeysSweep, StoredRunTokenKeys, type RunTokenKeys } from './http/run-token-keys.ts'
 import { assertComplete, type ImplementedRoute } from './http/implement.ts'
 import { operations } from './http/operations.ts'
 import { createHttpServer, listenOn, localUrlOf } from './http/http-server.ts'
@@ -42,7 +43,6 @@ import { implementResources } from './routes.ts'
 import { registerAllRunEffects } from './register-run-effects.ts'
 import { createEmbeddings, type Embeddings } from './search/embeddings/embeddings.ts'
 import { checkKey } from './resources/secrets/add.ts'
-import { keySourceOf } from './vault/key-source.ts'
 import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
 import { createSweeper } from './sweeps.ts'
@@ -106,17 +106,17 @@ export class ControlPlane {
     registerAllRunEffects()
     const { world, log } = options
     const { root } = options.database
-    const runTokenKey = await randomServerKey(root, 'run_token', world)
+    const runTokenKeys = await StoredRunTokenKeys.read(root, world)
     const place = await claimNowOrLater({ root, place: openBlobPlace(options.config.files, world), world, log })
-    const plane = new ControlPlane(options, { runTokenKey, place })
+    const plane = new ControlPlane(options, { runTokenKeys, place })
     await checkKey(root, plane.shared.vault)
-    await plane.mount(runTokenKey)
+    await plane.mount(runTokenKeys)
     return plane
   }
 
   private constructor(
     options: ControlPlaneOptions,
-    { runTokenKey, place }: { runTokenKey: Uint8Array; place: UsedPlace },
+    { runTokenKeys, place }: { runTokenKeys: RunTokenKeys; place: UsedPlace },
   ) {
     this.options = options
     const { config, database, world, log } = options
@@ -137,7 +137,7 @@ export class ControlPlane {
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId: world.uuid() }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
     const ofServer = { publicUrl: () => this.url, routes: () => this.routes }
-    this.shared = createOutside({ ...common, ...ofServer, config, keySource: keySourceOf(options) })
+    this.shared = createOutside({ ...common, ...ofServer, config })
     this.wakeContext = {
       world,
       cloudEnabled: config.sandbox !== null,
@@ -165,7 +165,7 @@ export class ControlPlane {
       leaseMs: config.leaseMs,
     })
     this.blobs = new Blobs({ root, place: this.watch.counted(place), world, log })
-    this.starter = new RunStarter({ ...common, vault: this.shared.vault, runTokenKey, apiUrl: () => this.url })
+    this.starter = new RunStarter({ ...common, vault: this.shared.vault, runTokenKeys, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
     this.ingest = new Ingest({
       ...common,
@@ -202,7 +202,7 @@ export class ControlPlane {
       dispatcher: this.dispatcher,
       waker: this.waker,
       advancer: this.advancer,
-      others: [...this.github.sweeps, ...this.shared.sweeps],
+      others: [...this.github.sweeps, ...this.shared.sweeps, runTokenKeysSweep(runTokenKeys)],
       wakeContext: this.wakeContext,
       blobs: this.blobs,
       filler: this.embeddings.filler,
@@ -295,14 +295,14 @@ export class ControlPlane {
     cancel()
   }
 
-  private async mount(runTokenKey: Uint8Array): Promise<void> {
+  private async mount(runTokenKeys: RunTokenKeys): Promise<void> {
     const [{ config, database, world, log }, { root }] = [this.options, this.shared]
     const kernel = await createKernel({
       config,
       database,
       world,
       log,
-      runTokenKey,
+      runTokenKeys,
       ...this.shared,
       blobs: this.blobs,
       stopping: this.stopping.signal,

@@ -1,5 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
-import { text } from './columns.ts'
+import { z } from 'zod'
+import { text, time } from './columns.ts'
 import { cellOf } from './reads.ts'
 import type { Db } from './open.ts'
 
@@ -28,4 +29,18 @@ export async function replaceServerKey(
   { before, after }: { before: string; after: string },
 ): Promise<void> {
   await db('server_keys').where({ name, value: before }).update({ value: after })
+}
+
+const keyWithTime = z.object({ value: text, at: time })
+
+/** The key of that name, and when it was made; null: there is none. */
+export async function findServerKeyWithTime(db: Db, name: string): Promise<z.infer<typeof keyWithTime> | null> {
+  const row: unknown = await db('server_keys').where({ name }).first({ value: 'value', at: 'created_at' })
+  return row === undefined ? null : keyWithTime.parse(row)
+}
+
+/** Gives the key another name, in place of whatever had that, so that a new one is made under its own. */
+export async function moveServerKey(db: Db, name: string, { to, at }: { to: string; at: number }): Promise<void> {
+  await db('server_keys').where({ name: to }).delete()
+  await db('server_keys').where({ name }).update({ name: to, created_at: at })
 }

@@ -16,6 +16,7 @@ import { failElsewhere, type AgentCaller, type Caller, type PersonCaller } from 
 import { cookieName, cookieOf } from './cookie.ts'
 import { headerOf } from './headers.ts'
 import { isOwnSender, senderOf } from './sender.ts'
+import type { RunTokenKeys } from './run-token-keys.ts'
 import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts'
 
 /**
@@ -40,7 +41,7 @@ const neverIdle: IdleLimits = { sessionMs: null, tokenMs: null }
 
 export interface CallerLookupOptions {
   db: Db
-  runTokenKey: Uint8Array
+  runTokenKeys: RunTokenKeys
   world: World
   idle?: IdleLimits
   /** The address by which people reach the server; null: the host they ask for. */

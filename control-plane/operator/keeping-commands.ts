@@ -6,7 +6,7 @@ import type { OperatorArgv } from './commands.ts'
 import { OperatorError } from './people.ts'
 import { keySourceOf } from '../vault/key-source.ts'
 import { createVault } from '../vault/vault.ts'
-import { readKeysState, rotateKeys } from './keys.ts'
+import { readKeysState, rotateKeys, rotateRunTokens } from './keys.ts'
 import { dueNow } from './retention.ts'
 import { readUsage, usageTable } from './usage.ts'
 
@@ -106,5 +106,11 @@ function keysCommands(y: OperatorArgv, besideServer: BesideServer): OperatorArgv
       'Seal anew, with SVC_SECRETS_KEY, what is sealed with SVC_SECRETS_OTHER_KEY',
       (rotate) => rotate,
       async (args) => besideServer(args, ({ root, config, world }) => rotateKeys(root, vaultOf(config, world))),
+    )
+    .command(
+      'rotate-run-tokens',
+      'Sign the tokens of runs with another key from now on; those that were given stay good until they end',
+      (rotate) => rotate,
+      async (args) => besideServer(args, ({ root, world }) => rotateRunTokens(root, world)),
     )
 }

@@ -1,4 +1,6 @@
 import type { Knex } from 'knex'
+import type { World } from '../../shared/lib/world.ts'
+import { changeRunTokenKey } from '../http/run-token-keys.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Db } from '../db/open.ts'
 import { checkKey } from '../resources/secrets/add.ts'
@@ -107,4 +109,14 @@ function opened(vault: Vault, bound: string, { sealed }: SealedRow): string | nu
     if (error instanceof VaultError) return null
     throw error
   }
+}
+
+/** Has the tokens of runs signed with another key. The key before counts until the last token that it signed has ended. */
+export async function rotateRunTokens(root: Knex, world: World): Promise<{ oldKeyEndsAt: string }> {
+  const endsAt = await inTransaction(root, (tx) => changeRunTokenKey(tx, world))
+  if (endsAt === null)
+    throw new OperatorError(
+      'This key was changed less than 25 hours ago, and tokens that the one before signed are still good. Try again later.',
+    )
+  return { oldKeyEndsAt: new Date(endsAt).toISOString() }
 }

@@ -139,9 +139,10 @@ test('team-server.md', async () => {
 test('keeping.md', async () => {
   const keys = `SVC_SECRETS_KEY=${'cd'.repeat(32)} SVC_SECRETS_OTHER_KEY=${'ab'.repeat(32)}`
   await types('keeping.md', repository('keeping'), {
-    fill: { 'svc-server keys rotate': `${keys} svc-server keys rotate` },
+    fill: { 'svc-server keys': `${keys} svc-server keys` },
     after: {
       'svc-server usage --workspace': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('databaseBytes'),
+      'svc-server keys rotate-run-tokens': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('oldKeyEndsAt'),
       'svc-server keys rotate': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ left: 0, unreadable: 0 }),
       'svc-server keys status': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ left: 0, unreadable: 0 }),
       'svc-server retention': ({ stdout }) =>

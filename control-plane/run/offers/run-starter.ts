@@ -14,6 +14,7 @@ import { startAllOn } from './lease.ts'
 import { placeOfEnvironment } from '../places/places.ts'
 import { VaultError, type Vault } from '../../vault/vault.ts'
 import { mintRunToken } from '../../http/run-token.ts'
+import type { RunTokenKeys } from '../../http/run-token-keys.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { Together } from '../../process/together.ts'
 
@@ -23,7 +24,7 @@ export interface RunStarterOptions {
   log: Log
   bus: Bus
   links: LinkRegistry
-  runTokenKey: Uint8Array
+  runTokenKeys: Pick<RunTokenKeys, 'present'>
   /** Opens the secrets that a run's agent was given. */
   vault: Pick<Vault, 'open'>
   /** The address at which a run's `svc` reaches the API. */
@@ -143,9 +144,10 @@ export class RunStarter {
     run: RunRow,
     { tokenGeneration, secrets }: { tokenGeneration: number; secrets: Record<string, string> },
   ): void {
-    const { runTokenKey, world } = this.options
+    const { runTokenKeys, world } = this.options
     const { id: runId, fence, agentRef, workspaceId } = run
-    const token = mintRunToken(runTokenKey, { runId, fence, agentRef, workspaceId, tokenGeneration }, world.now())
+    const subject = { runId, fence, agentRef, workspaceId, tokenGeneration }
+    const token = mintRunToken(runTokenKeys.present, subject, world.now())
     link.send({ type: 'run.start', runId, fence, apiUrl: this.options.apiUrl(), token, secrets })
   }
 

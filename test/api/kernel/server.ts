@@ -19,6 +19,7 @@ import { migrate } from '../../../control-plane/db/migrate.ts'
 import { openDatabase, type Database } from '../../../control-plane/db/open.ts'
 import type { Log } from '../../../control-plane/process/log.ts'
 import { createVault, type Vault } from '../../../control-plane/vault/vault.ts'
+import { fixedRunTokenKeys } from '../../../control-plane/http/run-token-keys.ts'
 import { runTokenKey, seed, type Seed } from './seed.ts'
 
 /** A real server on a loopback port with routes of its own, on a migrated SQLite database with a few people and agents. */
@@ -86,7 +87,7 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
     root: database.root,
     world,
     log: recordingLog(logged),
-    callers: createCallerLookup({ db: database.root, runTokenKey, world }),
+    callers: createCallerLookup({ db: database.root, runTokenKeys: fixedRunTokenKeys(runTokenKey), world }),
     limiter: options.limiter ?? (await createLimiter({ rules: { ...noRules, ...options.rules }, world, shared: null })),
     streams: new OpenStreams(),
     idempotency: createIdempotency({
