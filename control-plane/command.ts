@@ -215,12 +215,14 @@ function parser(argv: readonly string[]): Argv {
           }),
         ),
     )
-  return keepingCommands(commands, besideServer).fail((message, error) => {
-    // A flag that lacks its value is told by an error of yargs.
-    if (error && error.name !== 'YError') throw error
-    const sentence = `${message ?? error?.message}\nType: svc-server --help`
-    throw isStart(argv) ? new ConfigError(sentence) : new OperatorError(sentence)
-  })
+  return keepingCommands(commands, besideServer, (args) => readConfig(process.env, flagsOf(args))).fail(
+    (message, error) => {
+      // A flag that lacks its value is told by an error of yargs.
+      if (error && error.name !== 'YError') throw error
+      const sentence = `${message ?? error?.message}\nType: svc-server --help`
+      throw isStart(argv) ? new ConfigError(sentence) : new OperatorError(sentence)
+    },
+  )
 }
 
 const namedRepository = (y: Argv<ServerFlags>) =>

@@ -39,6 +39,8 @@ export function readConfig(env: Environment, flags: ServerFlags) {
     ...config,
     /** The place where the bytes of files are kept. */
     files: filesOf(settings, config.dataDir, given),
+    /** Where files are looked for that are not there, while they move; null: nowhere. */
+    otherFiles: otherFilesOf(settings, given),
   }
 }
 
@@ -167,17 +169,32 @@ const daysToMs = (days: number | undefined): number | null => (days === undefine
 /** A folder beside the database, unless another folder or a bucket is named. */
 function filesOf(value: Settings, dataDir: string, given: SettingSources): BlobLocation {
   const url = value.SVC_FILES_URL
-  if (url === undefined) return { kind: 'disk', folder: resolve(dataDir, dataFiles.files) }
+  return url === undefined
+    ? { kind: 'disk', folder: resolve(dataDir, dataFiles.files) }
+    : locationOf('SVC_FILES_URL', url, { value, given })
+}
+
+function otherFilesOf(value: Settings, given: SettingSources): BlobLocation | null {
+  const url = value.SVC_FILES_OTHER_URL
+  if (url === undefined) return null
+  if (url === value.SVC_FILES_URL)
+    throw unusable([refusal('SVC_FILES_OTHER_URL', 'another place than that of SVC_FILES_URL', given)])
+  return locationOf('SVC_FILES_OTHER_URL', url, { value, given })
+}
+
+function locationOf(
+  name: 'SVC_FILES_URL' | 'SVC_FILES_OTHER_URL',
+  url: string,
+  { value, given }: { value: Settings; given: SettingSources },
+): BlobLocation {
   const keys = { keyId: value.AWS_ACCESS_KEY_ID, secret: value.AWS_SECRET_ACCESS_KEY }
   const location = readLocation(url, keys)
   if (typeof location === 'string')
     throw unusable([
-      `SVC_FILES_URL ${location}; it is ${shown(url)}. Example: SVC_FILES_URL=s3://bucket/prefix?endpoint=https://s3.example.com`,
+      `${name} ${location}; it is ${shown(url)}. Example: ${name}=s3://bucket/prefix?endpoint=https://s3.example.com`,
     ])
   if (location.kind === 's3' && isInTheClear(location.endpoint))
-    throw unusable([
-      refusal('SVC_FILES_URL', 'with an endpoint that begins with https://, unless it is on this machine', given),
-    ])
+    throw unusable([refusal(name, 'with an endpoint that begins with https://, unless it is on this machine', given)])
   return location
 }
 

@@ -5,7 +5,7 @@ import { Services, type Service } from '../shared/lib/services.ts'
 import type { World } from '../shared/lib/world.ts'
 import { Blobs } from './blobs/blobs.ts'
 import { claimNowOrLater } from './blobs/claimed-place.ts'
-import { openBlobPlace } from './blobs/location.ts'
+import { openBlobPlaces } from './blobs/location.ts'
 import type { UsedPlace } from './blobs/place.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import { settingsOfHandlers, type ServerConfig } from './config.ts'
@@ -107,7 +107,7 @@ export class ControlPlane {
     const { world, log } = options
     const { root } = options.database
     const runTokenKeys = await StoredRunTokenKeys.read(root, world)
-    const place = await claimNowOrLater({ root, place: openBlobPlace(options.config.files, world), world, log })
+    const place = await claimNowOrLater({ root, place: openBlobPlaces(options.config, world), world, log })
     const plane = new ControlPlane(options, { runTokenKeys, place })
     await checkKey(root, plane.shared.vault)
     await plane.mount(runTokenKeys)

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { World } from '../../shared/lib/world.ts'
 import { DiskPlace } from './disk.ts'
 import type { BlobPlace } from './place.ts'
+import { TwoPlaces } from './two-places.ts'
 import { S3Place, type S3Location } from './s3.ts'
 
 /** The place where files are kept, as the configuration says it. */
@@ -44,6 +45,15 @@ function folderOf(url: URL): BlobLocation | string {
   } catch {
     return 'has an escape (%) that is none, or stands for a slash'
   }
+}
+
+/** The place of files, with the one from which they move there. */
+export function openBlobPlaces(
+  { files, otherFiles }: { files: BlobLocation; otherFiles: BlobLocation | null },
+  world: Pick<World, 'sleep' | 'random'>,
+): BlobPlace {
+  const first = openBlobPlace(files, world)
+  return otherFiles === null ? first : new TwoPlaces(first, openBlobPlace(otherFiles, world))
 }
 
 export function openBlobPlace(location: BlobLocation, world: Pick<World, 'sleep' | 'random'>): BlobPlace {

@@ -84,3 +84,11 @@ export async function postponeRemoval(db: Db, id: BlobId, now: number): Promise<
 export async function removeBlob(db: Db, id: BlobId): Promise<void> {
   await db('blobs').where({ id }).whereNotNull('released_at').delete()
 }
+
+export const findBlob = (db: Db, id: BlobId): Promise<BlobRow | null> => blobs.find(db, { id })
+
+/** Lists blobs that somebody owns by their ids, those behind `after`. */
+export async function listOwnedBlobs(db: Db, { after, limit }: { after: string; limit: number }): Promise<BlobId[]> {
+  const rows = blobs.from(db).where('id', '>', after).whereNotNull('owned_at').whereNull('released_at')
+  return (await blobs.list(rows.orderBy('id').limit(limit))).map(({ id }) => id)
+}

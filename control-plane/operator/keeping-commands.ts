@@ -1,12 +1,13 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import type { OperatorConfig, ServerFlags } from '../config.ts'
+import type { OperatorConfig, ServerConfig, ServerFlags } from '../config.ts'
 import { findWorkspaceBySlug } from '../resources/workspaces/store.ts'
 import type { OperatorArgv } from './commands.ts'
 import { OperatorError } from './people.ts'
 import { keySourceOf } from '../vault/key-source.ts'
 import { createVault } from '../vault/vault.ts'
 import { readKeysState, rotateKeys, rotateRunTokens } from './keys.ts'
+import { moveFiles } from './files.ts'
 import { dueNow } from './retention.ts'
 import { readUsage, usageTable } from './usage.ts'
 
@@ -25,12 +26,24 @@ export type BesideServer = (
 /** What takes longer to count than this is told without its numbers. */
 const countMs = 60_000
 
-export function keepingCommands(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {
-  return retentionCommand(usageCommand(y, besideServer), besideServer).command(
-    'keys',
-    'The key that seals secrets',
-    (keys: OperatorArgv) => keysCommands(keys, besideServer),
-  )
+export function keepingCommands(
+  y: OperatorArgv,
+  besideServer: BesideServer,
+  configOf: (args: ServerFlags) => ServerConfig,
+): OperatorArgv {
+  const files = (of: OperatorArgv) =>
+    of.demandCommand(1).command(
+      'move',
+      'Copy all files from SVC_FILES_OTHER_URL into SVC_FILES_URL, while servers use both',
+      (move) => move,
+      async (args) => {
+        const config = configOf(args)
+        await besideServer(args, ({ root, world }) => moveFiles(root, config, world))
+      },
+    )
+  return retentionCommand(usageCommand(y, besideServer), besideServer)
+    .command('files', 'Where files are kept', files)
+    .command('keys', 'The key that seals secrets', (keys: OperatorArgv) => keysCommands(keys, besideServer))
 }
 
 function usageCommand(y: OperatorArgv, besideServer: BesideServer): OperatorArgv {

@@ -47,6 +47,10 @@ test.each([
   ['SVC_FILES_URL', 's3://key:hush@bucket', '"s3://...@bucket"'],
   ['SVC_FILES_URL', 's3://bucket?secret=hush', '"s3://bucket?..."'],
   ['SVC_FILES_URL', 'file:///a%2Fb', '"file:///a%2Fb"'],
+  ['SVC_FILES_OTHER_URL', 's3://key:hush@bucket', '"s3://...@bucket"'],
+  ['SVC_KEEP_RUNS_DAYS', '0', '"0"'],
+  ['SVC_KEEP_TASK_HISTORY_DAYS', '1.5', '"1.5"'],
+  ['SVC_KEEP_FILE_VERSIONS_DAYS', '36501', '"36501"'],
   ['SVC_DATA_DIR', '', 'empty'],
   ['SVC_MODELS_FILE', `/${'x'.repeat(5_000)}`, `"/${'x'.repeat(99)}..."`],
 ])('%s=%s is refused with a sentence that says what it is, and an example', (name, value, shown) => {

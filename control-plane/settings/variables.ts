@@ -208,6 +208,7 @@ export const variables = {
   SVC_EMBEDDINGS_KEY: token('sk-...'),
   SVC_EMBEDDINGS_MODEL: words('text-embedding-3-small', 200),
   SVC_FILES_URL: words('s3://bucket/prefix?endpoint=https://s3.example.com', 2_000),
+  SVC_FILES_OTHER_URL: words('file:///var/lib/svc/files', 2_000),
   AWS_ACCESS_KEY_ID: { ...words('the id that the service gave', 500), isSecret: true },
   AWS_SECRET_ACCESS_KEY: { ...words('the key that the service gave', 500), isSecret: true },
   SVC_KEEP_RUNS_DAYS: optionalDays(),

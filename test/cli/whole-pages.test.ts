@@ -139,9 +139,14 @@ test('team-server.md', async () => {
 test('keeping.md', async () => {
   const keys = `SVC_SECRETS_KEY=${'cd'.repeat(32)} SVC_SECRETS_OTHER_KEY=${'ab'.repeat(32)}`
   await types('keeping.md', repository('keeping'), {
-    fill: { 'svc-server keys': `${keys} svc-server keys` },
+    fill: {
+      'svc-server keys': `${keys} svc-server keys`,
+      'file:///srv/files': 'file://$HOME/files',
+      '/var/lib/svc/files': '$SVC_DATA_DIR/files',
+    },
     after: {
       'svc-server usage --workspace': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('databaseBytes'),
+      'SVC_FILES_URL=': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ missing: [] }),
       'svc-server keys rotate-run-tokens': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('oldKeyEndsAt'),
       'svc-server keys rotate': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ left: 0, unreadable: 0 }),
       'svc-server keys status': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ left: 0, unreadable: 0 }),

@@ -1,8 +1,10 @@
 import { idFrom, type BlobId } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
+  findBlob,
   giveUpBlob,
   insertBlob,
+  listOwnedBlobs,
   listReleased,
   listReleasedOf,
   noteUpload,
@@ -79,4 +81,17 @@ onBoth('released blobs are listed longest released first, and removed', async ({
   await removeBlob(root, idFrom(other))
   expect(idsOf(await listReleased(root, 10))).toEqual([first])
   expect(await giveUpBlob(root, idFrom(other), at)).not.toBeNull()
+})
+
+onBoth('owned blobs are listed by their ids, in pages', async ({ root }) => {
+  const owned = [await seedBlob(root), await seedBlob(root), await seedBlob(root)].toSorted()
+  for (const id of owned) await ownBlob(root, idFrom(id), at)
+  await seedBlob(root)
+  const [gone] = [await seedBlob(root)]
+  await ownBlob(root, idFrom(gone), at)
+  await releaseBlobs(root, [idFrom<BlobId>(gone)], at + 1)
+  const first = await listOwnedBlobs(root, { after: '', limit: 2 })
+  expect([...first, ...(await listOwnedBlobs(root, { after: first[1]!, limit: 2 }))]).toEqual(owned)
+  expect(await findBlob(root, idFrom(gone))).toMatchObject({ releasedAt: at + 1 })
+  expect(await findBlob(root, idFrom('blb_0000000000000000'))).toBeNull()
 })
