@@ -5,7 +5,7 @@ import { findMark } from './claim-place.ts'
 import { BlobMissingError, StorageError, type BlobPlace } from './place.ts'
 import { findBlob, listOwnedBlobs, noteUpload } from './store.ts'
 
-export interface Moved {
+export interface MovedFiles {
   moved: number
   movedBytes: number
   /** They were there already. */
@@ -21,9 +21,9 @@ const perPage = 200
  * read, or this fails. Nothing is removed from the source. Whatever ends it, it goes on where it was when it is called again: what
  * the target has is passed over, and a place has the whole of a blob or nothing. Fails with `StorageError`.
  */
-export async function moveBlobs(root: Knex, { from, to }: { from: BlobPlace; to: BlobPlace }): Promise<Moved> {
+export async function moveBlobs(root: Knex, { from, to }: { from: BlobPlace; to: BlobPlace }): Promise<MovedFiles> {
   const mark = await findMark(root)
-  const moved: Moved = { moved: 0, movedBytes: 0, there: 0, missing: [] }
+  const moved: MovedFiles = { moved: 0, movedBytes: 0, there: 0, missing: [] }
   if (mark === null) return moved
   if (!(await from.isMarked(mark)))
     throw new StorageError(from.name, new Error('the files of this database are not there'))
@@ -39,7 +39,7 @@ export async function moveBlobs(root: Knex, { from, to }: { from: BlobPlace; to:
 
 async function moveOne(
   root: Knex,
-  { id, from, to, moved }: { id: BlobId; from: BlobPlace; to: BlobPlace; moved: Moved },
+  { id, from, to, moved }: { id: BlobId; from: BlobPlace; to: BlobPlace; moved: MovedFiles },
 ): Promise<void> {
   if (await to.has(id)) return void moved.there++
   const copied = await copy(root, { id, from, to })

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import { openBlobPlace } from '../blobs/location.ts'
-import { moveBlobs, type Moved } from '../blobs/move.ts'
+import { moveBlobs, type MovedFiles } from '../blobs/move.ts'
 import { StorageError } from '../blobs/place.ts'
 import type { ServerConfig } from '../config.ts'
 import { OperatorError } from './people.ts'
@@ -11,7 +11,7 @@ export async function moveFiles(
   root: Knex,
   { files, otherFiles }: Pick<ServerConfig, 'files' | 'otherFiles'>,
   world: World,
-): Promise<Moved & { from: string; to: string }> {
+): Promise<MovedFiles & { from: string; to: string }> {
   if (otherFiles === null)
     throw new OperatorError('Set SVC_FILES_OTHER_URL to the place where files are, and SVC_FILES_URL to the other one.')
   const [from, to] = [openBlobPlace(otherFiles, world), openBlobPlace(files, world)]
