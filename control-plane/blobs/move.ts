@@ -70,7 +70,12 @@ async function copy(
       yield piece
     }
   }
-  await to.put({ id, beginUpload: (upload) => noteUpload(root, id, upload) }, measured(source))
+  try {
+    await to.put({ id, beginUpload: (upload) => noteUpload(root, id, upload) }, measured(source))
+  } finally {
+    // A place may fail before it reads anything.
+    source.destroy()
+  }
   const written = createHash('sha256')
   for await (const piece of (await to.open(id)) as AsyncIterable<Uint8Array>) written.update(piece)
   if (written.digest('hex') === read.digest('hex')) return bytes
