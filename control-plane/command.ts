@@ -1,7 +1,8 @@
 import yargs, { type Argv } from 'yargs'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
-import { readConfig, readOperatorConfig, type ServerFlags } from './config.ts'
+import { readConfig, readOperatorConfig, type ServerConfig, type ServerFlags } from './config.ts'
+import { printBackup, printRestored } from './backup/commands.ts'
 import { ConfigError, StartError } from './process/config-error.ts'
 import { registerAllRunEffects } from './register-run-effects.ts'
 import { DatabaseClock } from './db/database-clock.ts'
@@ -146,11 +147,7 @@ function parser(argv: readonly string[]): Argv {
         'doctor',
         'Try the engine, the image, the limits and the walls of sandboxes',
         (doctor) => doctor,
-        async (args) => {
-          const config = readConfig(process.env, flagsOf(args))
-          keepPrivate(config)
-          await sandboxDoctor(config)
-        },
+        async (args) => sandboxDoctor(configFor(args)),
       ),
     )
     .command('session', 'Browsers that are signed in', (y) => sessionCommands(y, onDatabase))
@@ -215,6 +212,28 @@ function parser(argv: readonly string[]): Argv {
           }),
         ),
     )
+    .command(
+      'backup <file>',
+      'Make a backup of a server on SQLite, which may serve meanwhile: a tar archive with database, key and files',
+      (backup) =>
+        backup.positional('file', { type: 'string', demandOption: true }).option('key', {
+          type: 'boolean',
+          default: true,
+          describe: 'With the key of the secrets, or --no-key: keep that one apart then',
+        }),
+      async (args) => printBackup(configFor(args), args),
+    )
+    .command(
+      'restore <file>',
+      'Restore a backup while the server does not run',
+      (restore) =>
+        restore.positional('file', { type: 'string', demandOption: true }).option('replace', {
+          type: 'boolean',
+          default: false,
+          describe: "Set the server's state aside that is there already",
+        }),
+      async (args) => printRestored(configFor(args), args),
+    )
   return keepingCommands(commands, besideServer, (args) => readConfig(process.env, flagsOf(args))).fail(
     (message, error) => {
       // A flag that lacks its value is told by an error of yargs.
@@ -238,6 +257,12 @@ const flagsOf = ({ host, port, dataDir, databaseUrl }: ServerFlags): ServerFlags
   dataDir,
   databaseUrl,
 })
+
+function configFor(args: ServerFlags): ServerConfig {
+  const config = readConfig(process.env, flagsOf(args))
+  keepPrivate(config)
+  return config
+}
 
 /** Does the work in one transaction on the migrated database, and prints its result as one line of JSON. */
 const onDatabase: OnDatabase = (args, work) =>

@@ -83,7 +83,7 @@ export class DiskPlace implements BlobPlace {
   }
 
   private pathOf(id: string): string {
-    return join(this.root, id.slice(-2), id)
+    return join(this.root, ...blobFolders(id))
   }
 
   private async checkSizeOf(id: string, fd: number, sizeBytes: number): Promise<void> {
@@ -123,6 +123,9 @@ export class DiskPlace implements BlobPlace {
   }
 }
 
+/** The path of a blob below the folder of its mark. */
+export const blobFolders = (id: string): [folder: string, name: string] => [id.slice(-2), id]
+
 /** Streams of a number are a quarter faster than those of a `FileHandle`, whose reads are promises. */
 const openForReading = promisify(openFile) as (path: string) => Promise<number>
 const statOpen = promisify(fstat) as (fd: number) => Promise<Stats>
@@ -161,7 +164,8 @@ async function makeOne(folder: string): Promise<void> {
   await syncFolder(dirname(folder))
 }
 
-async function syncFolder(folder: string): Promise<void> {
+/** Brings to the disk which files a folder has. */
+export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   try {
     await handle.sync()

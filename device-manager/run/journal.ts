@@ -11,7 +11,7 @@ import { keepPrivate, sqliteFiles } from '../setup/private-file.ts'
 
 export interface JournalOptions {
   path: string
-  world: Pick<World, 'after'>
+  world: Pick<World, 'after' | 'now'>
   log: Log
   /** States that could not be written at first are on the disk now. */
   onCaughtUp(runIds: readonly RunId[]): void
@@ -20,6 +20,8 @@ export interface JournalOptions {
 /** Room for more changes of more runs than one device has, since the log in front of the file is used again and again. */
 const reserveBytes = 2 * 1024 * 1024
 const retryMs = 1_000
+/** A backup of a server that is older is no use to anybody. */
+const launchesKeptMs = 90 * 24 * 3_600_000
 
 /**
  * Keeps what the daemon has promised: the state of each run, on the disk before anything is done about it. No secret is in
@@ -33,6 +35,9 @@ const retryMs = 1_000
  * While a run is behind, what must not happen twice is not begun (`isBehind`): a daemon that starts after a crash would
  * not know of it. Everything else goes on, since each effect may run again. New runs are not taken; one that could not be
  * written is refused, and none is taken before a write was tried and succeeded.
+ *
+ * Which runs were launched is remembered beyond their end: a server that is restored from a backup offers those again that waited
+ * when it was made.
  */
 export class Journal {
   private readonly options: JournalOptions
@@ -40,6 +45,8 @@ export class Journal {
   private readonly reserve: Reserve
   private readonly put: Database.Statement<[string, number, string]>
   private readonly drop: Database.Statement<[string]>
+  private readonly noteLaunch: Database.Statement<[string, number, number]>
+  private readonly fenceOfLaunch: Database.Statement<[string], number>
   private readonly behind = new Map<RunId, RunState | null>()
   /** A run could not be written, and nothing could since. */
   private isRefusing = false
@@ -54,7 +61,16 @@ export class Journal {
       'insert into runs (run_id, fence, state) values (?, ?, ?) on conflict (run_id) do update set fence = excluded.fence, state = excluded.state',
     )
     this.drop = this.db.prepare('delete from runs where run_id = ?')
+    this.noteLaunch = this.db.prepare(
+      'insert into launches (run_id, fence, at) values (?, ?, ?) on conflict (run_id) do update set fence = excluded.fence, at = excluded.at',
+    )
+    this.fenceOfLaunch = this.db.prepare<[string], number>('select fence from launches where run_id = ?').pluck()
     this.reserve.ensure()
+  }
+
+  /** A run of this lease, or of one after it, was given to its run host before. */
+  wasLaunched(runId: RunId, fence: number): boolean {
+    return (this.fenceOfLaunch.get(runId) ?? -1) >= fence
   }
 
   /** Takes a run that is not held yet. False when it cannot be written: then it is not taken. */
@@ -107,6 +123,7 @@ export class Journal {
       else unreadable.push(row.run_id)
     }
     for (const runId of unreadable) this.write(runId, null)
+    this.forgetOldLaunches()
     return { states, unreadable }
   }
 
@@ -116,10 +133,24 @@ export class Journal {
     this.db.close()
   }
 
-  /** Writes or removes the row of a run: one statement, which is a transaction of its own and on the disk when it returns. */
+  /** Writes or removes the row of a run in one transaction, which is on the disk when it returns. */
   private writeNow(runId: RunId, state: RunState | null): void {
-    if (state === null) this.drop.run(runId)
-    else this.put.run(runId, state.fence, JSON.stringify(state))
+    if (state === null) return void this.drop.run(runId)
+    const put = () => this.put.run(runId, state.fence, JSON.stringify(state))
+    if (state.phase !== 'starting') return void put()
+    this.db.transaction(() => {
+      put()
+      this.noteLaunch.run(runId, state.fence, this.options.world.now())
+    })()
+  }
+
+  /** What cannot be removed now is removed at another start. */
+  private forgetOldLaunches(): void {
+    try {
+      this.db.prepare('delete from launches where at < ?').run(this.options.world.now() - launchesKeptMs)
+    } catch (error) {
+      if (!isSystemTrouble(error)) throw error
+    }
   }
 
   /** Writes a row and removes it in the same transaction, to learn whether the disk takes it. */
@@ -199,6 +230,9 @@ function open(path: string): Database.Database {
     db.pragma('wal_autocheckpoint = 64')
     if (process.platform === 'darwin') db.pragma('fullfsync = 1')
     db.exec('create table if not exists runs (run_id text primary key, fence integer not null, state text not null)')
+    db.exec(
+      'create table if not exists launches (run_id text primary key, fence integer not null, at integer not null)',
+    )
     const verdict = String(db.pragma('quick_check(1)', { simple: true }))
     if (verdict !== 'ok') throw Object.assign(new Error(verdict), { code: 'SQLITE_CORRUPT' })
     return db

@@ -12,7 +12,11 @@ import { RunStarts } from './run-starts.ts'
 const runId = 'run_0123456789abcdef'
 const connection = (number: number, ...names: string[]) => ({ connectionId: `conn_${number}`, names })
 
-function starts(connectionVariables: ReturnType<typeof connection>[] | null, phase: RunState['phase'] = 'accepted') {
+function starts(
+  connectionVariables: ReturnType<typeof connection>[] | null,
+  phase: RunState['phase'] = 'accepted',
+  launchedFence = 0,
+) {
   const world = woundWorld()
   const asked: (DeviceMessage & { type: 'credential.get' })[] = []
   const events: RunEvent[] = []
@@ -26,6 +30,7 @@ function starts(connectionVariables: ReturnType<typeof connection>[] | null, pha
     send: (message) => asked.push(message as (typeof asked)[number]) > 0,
     find: () => held.state,
     handle: (_, event) => void events.push(event),
+    journal: { wasLaunched: (_, fence) => fence <= launchedFence },
     hosts: { startOf: (id) => kept.get(id) ?? null, keepStart: (id, start) => void kept.set(id, start) },
   })
   const receive = (secrets: Record<string, string> = {}, fence = 2) =>
@@ -101,4 +106,17 @@ test('what a harness that runs already was given is not asked for anew', () => {
   const { receive, asked, start } = starts([connection(1, 'A')], 'live')
   receive({ B: 'b' })
   expect([asked, start()?.secrets]).toEqual([[], { B: 'b' }])
+})
+
+test('a run that was launched under this fence before is ended, and one that has begun goes on', () => {
+  for (const [launchedFence, phase, type] of [
+    [2, 'accepted', 'cancel_received'],
+    [3, 'accepted', 'cancel_received'],
+    [1, 'accepted', 'start_received'],
+    [2, 'starting', 'start_received'],
+  ] as const) {
+    const { receive, events } = starts(null, phase, launchedFence)
+    receive()
+    expect(events).toMatchObject([{ type }])
+  }
 })

@@ -5,7 +5,8 @@ import type { World } from '../../shared/lib/world.ts'
 import type { ConnectionVariables } from '../../shared/runs/connection-variables.ts'
 import type { Log } from '../log/log.ts'
 import type { Start } from './hosts/run-hosts.ts'
-import type { RunEvent, RunState } from './machine.ts'
+import type { Journal } from './journal.ts'
+import type { RunEvent, RunState, Stop } from './machine.ts'
 
 export interface RunStartsOptions {
   world: Pick<World, 'uuid' | 'monotonic' | 'after'>
@@ -15,10 +16,17 @@ export interface RunStartsOptions {
   send: (message: DeviceMessage) => boolean
   find: (runId: RunId) => RunState | null
   handle: (runId: RunId, event: RunEvent) => void
+  journal: Pick<Journal, 'wasLaunched'>
   hosts: { startOf(runId: RunId): Start | null; keepStart(runId: RunId, start: Start): void }
 }
 
 type StartMessage = ServerMessage & { type: 'run.start' }
+const executedBefore: Stop = {
+  exitReason: 'runner_lost',
+  message:
+    'This device has executed the run before. Its server knows nothing of that: it was restored from an older backup.',
+}
+
 type Missed = NonNullable<Start['variablesMissed']>
 
 /** A run waits this long for its variables, and then does without. The link may be down for a moment, so they are asked for again. */
@@ -43,9 +51,12 @@ export class RunStarts {
 
   receive(message: StartMessage): void {
     const { runId, fence } = message
-    const { find, hosts } = this.#options
+    const { find, handle, hosts } = this.#options
     const state = find(runId)
     if (state?.fence !== fence) return
+    // The run is begun at the server by now, which takes its ending.
+    if (state.phase === 'accepted' && this.#options.journal.wasLaunched(runId, fence))
+      return handle(runId, { type: 'cancel_received', stop: executedBefore })
     const wanted = state.spec.connectionVariables ?? []
     const known = hosts.startOf(runId)
     const isBegun = known !== null || (state.phase !== 'accepted' && state.phase !== 'starting')

@@ -3,6 +3,10 @@
 /** Pages whose commands another test types; all of them, or those that begin so. */
 export const typedElsewhere: Readonly<Record<string, { test: string; commands: readonly string[] }>> = {
   'api.md': { test: 'api-page.test.ts', commands: ['curl', 'AGENT=', 'RUN='] },
+  'backup.md': {
+    test: 'backup-page.test.ts',
+    commands: ['svc-server backup', 'svc-server restore', 'pg_', 'cp', 'tar', 'install', 'mkdir'],
+  },
   'connections.md': {
     test: 'connections.test.ts',
     commands: ['svc connection', 'echo', 'svc mcp sign-in', 'svc mcp tools'],
@@ -33,6 +37,7 @@ export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>
     openssl: 'makes a key; the test has one',
     'npm run release': 'test/kit/releases.ts makes releases by the same function',
   },
+  'backup.md': { 'svc-server start': 'serves until it is ended; test/process/server/backup.test.ts starts one' },
   'team-server.md': {
     'svc login --server': 'a person confirms a code in a browser; test/e2e/sign-in.test.ts does it',
     'svc device install-service': 'changes the services of the system; test/process/service does it with a stand-in',
