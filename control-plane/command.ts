@@ -10,6 +10,7 @@ import { silentLog } from './process/log.ts'
 import { isFull, NotBegunError, databaseTroubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { defaultWriteMs, openDatabase } from './db/open.ts'
+import { checkSchema } from './db/schema-check.ts'
 import { createLoginLink, serverAddress } from './operator/login-link.ts'
 import { durationMs } from './operator/duration.ts'
 import {
@@ -40,12 +41,25 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
     if (message === null) throw error
     process.stderr.write(`${message}\n`)
     // The exit also ends everything that was opened before the error.
-    process.exit(error instanceof ConfigError || error instanceof VaultError ? unusableConfig : 1)
+    process.exit(isOfSettings(error) ? unusableConfig : 1)
   }
 }
 
 /** A supervisor that is told so (`RestartPreventExitStatus=78`) does not start the server again: only a change of its settings helps. */
 const unusableConfig = 78
+
+/** Of `migrate --check`, so that a script can tell it from a database that cannot be asked. */
+const pendingMigrations = 3
+
+/** A start that is refused for what the settings say, by the server itself, by the system (a port) or by the database (a password). */
+function isOfSettings(error: unknown): boolean {
+  if (error instanceof ConfigError || error instanceof VaultError) return true
+  const { code, port } = error as { code?: unknown; port?: unknown }
+  return (code === 'EACCES' && port !== undefined) || isWrongLogin(code)
+}
+
+/** Class 28 of PostgreSQL. */
+const isWrongLogin = (code: unknown): boolean => typeof code === 'string' && /^28[0-9A-Z]{3}$/.test(code)
 
 const isForOperator = (error: unknown): error is Error =>
   [ConfigError, StartError, OperatorError].some((kind) => error instanceof kind)
@@ -73,8 +87,8 @@ function startTrouble(error: unknown): string | null {
   if (databaseTroubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
   if (databaseTroubleOf(error) === 'transient_conflict')
     return `Somebody else uses what is to be changed in the database, such as a dump or an open transaction: ${message}. Try again.`
-  // Class 28 and 3D of PostgreSQL: a wrong password, a database that does not exist.
-  if (code !== undefined && /^(?:28|3D)[0-9A-Z]{3}$/.test(code))
+  // Class 3D: a database that does not exist, and may be made later.
+  if (isWrongLogin(code) || (code !== undefined && /^3D[0-9A-Z]{3}$/.test(code)))
     return `The database refuses the connection: ${message}`
   return null
 }
@@ -211,6 +225,23 @@ function parser(argv: readonly string[]): Argv {
             server: serverAddress(config),
           }),
         ),
+    )
+    .command(
+      'migrate',
+      "Bring the database up to this release's schema, as the start of a server does",
+      (y) =>
+        y.option('check', {
+          type: 'boolean',
+          default: false,
+          describe: `Only say what would be made; exit status ${pendingMigrations} when that is anything`,
+        }),
+      async (args) => {
+        const config = readOperatorConfig(process.env, flagsOf(args))
+        if (!args.check) return onDatabase(args, async () => checkSchema(config.databaseUrl))
+        const found = await checkSchema(config.databaseUrl)
+        process.stdout.write(`${JSON.stringify(found)}\n`)
+        if (found.pending.length > 0) process.exitCode = pendingMigrations
+      },
     )
     .command(
       'backup <file>',

@@ -8,18 +8,20 @@ import { z } from 'zod'
 import { readConfig as readServerConfig } from '../control-plane/config.ts'
 import { readConfig as readDeviceConfig } from '../device-manager/setup/config.ts'
 import { placesIn } from '../device-manager/setup/places.ts'
+import { stateFiles } from '../shared/lib/places.ts'
 import type { Program } from '../shared/lib/program-file.ts'
 import { currentRelease } from './release.ts'
 import { DemoApi, runDemo } from './start-demo.ts'
 
 /**
- * Starts a control plane and this machine's device manager, proves them with one real job, and serves until Ctrl-C.
+ * Starts a control plane and this machine's device manager, proves them with one real job at the first start (and with `--demo`), and serves
+ * until Ctrl-C. What dies meanwhile is told in a line with the path of its log; without its control plane it ends all that it started.
  * With `--once` everything is in a scratch folder that is removed afterwards (unless SVC_DATA_DIR, SVC_STATE_DIR and
  * SVC_CONFIG_DIR name other folders); the last line is JSON.
  */
 const root = join(import.meta.dirname, '..')
 const say = (text: string) => process.stderr.write(`${text}\n`)
-const usage = 'usage: scripts/start [--once]'
+const usage = 'usage: scripts/start [--demo | --once]'
 const flags = readFlags()
 if (flags.help) {
   process.stdout.write(`${usage}\n`)
@@ -28,7 +30,11 @@ if (flags.help) {
 
 function readFlags() {
   try {
-    const options = { once: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } as const
+    const options = {
+      once: { type: 'boolean', default: false },
+      demo: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    } as const
     return parseArgs({ options }).values
   } catch (error) {
     say(`start: ${(error as Error).message}\n${usage}`)
@@ -57,6 +63,8 @@ interface Server {
   child: ChildProcess
   url: string
   dataDir: string
+  /** Fails when it ends by itself. */
+  death: Promise<never>
 }
 
 const serverFile = z.object({ url: z.string(), pid: z.number() })
@@ -71,7 +79,8 @@ async function startServer(): Promise<Server> {
       `A control plane runs on this data folder already: ${running.url} (pid ${running.pid}). Stop it first.`,
     )
   rmSync(path, { force: true })
-  const log = openSync(join(config.dataDir, 'server.log'), 'a', 0o600)
+  const logPath = join(config.dataDir, 'server.log')
+  const log = openSync(logPath, 'a', 0o600)
   const args = ['start', '--data-dir', config.dataDir, ...(flags.once ? ['--port', '0'] : [])]
   const child = spawn(process.execPath, node('control-plane', args), {
     cwd: root,
@@ -79,14 +88,21 @@ async function startServer(): Promise<Server> {
     stdio: ['ignore', log, log],
   })
   closeSync(log)
+  const death = new Promise<never>((_, reject) => {
+    child.once('exit', (code, signal) =>
+      reject(new Error(`The control plane ended (${signal ?? `status ${code}`}). Its log: ${logPath}`)),
+    )
+  })
+  // Whoever waits for it hears of it; at the start, the file of the server says more.
+  death.catch(() => undefined)
   for (let waited = 0; waited < 30_000; waited += 25) {
     const ready = readServerFile(path)
-    if (ready?.pid === child.pid && ready) return { child, url: ready.url, dataDir: config.dataDir }
-    if (child.exitCode !== null)
-      throw new Error(`The control plane ended at its start:\n${tail(join(config.dataDir, 'server.log'))}`)
+    if (ready?.pid === child.pid && ready) return { child, url: ready.url, dataDir: config.dataDir, death }
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`The control plane ended at its start. Its log, ${logPath}, ends so:\n${tail(logPath)}`)
     await sleep(25)
   }
-  throw new Error(`The control plane was not ready in time; see ${join(config.dataDir, 'server.log')}`)
+  throw new Error(`The control plane was not ready in time; see ${logPath}`)
 }
 
 function readServerFile(path: string): z.infer<typeof serverFile> | null {
@@ -156,20 +172,51 @@ function demoFolder(server: Server): string {
 }
 
 async function stopAll(server: Server): Promise<void> {
-  try {
-    const { stateDir } = readDeviceConfig(env, { homeDir: homedir(), shell: null })
-    const record = z.object({ pid: z.number() }).safeParse(JSON.parse(readFileSync(placesIn(stateDir).daemon, 'utf8')))
-    if (record.success) await endProcess(record.data.pid)
-  } catch {
-    // No daemon runs.
-  }
+  const daemon = daemonPid()
+  if (daemon !== null) await endProcess(daemon)
   if (server.child.pid !== undefined) await endProcess(server.child.pid)
+}
+
+const stateDir = () => readDeviceConfig(env, { homeDir: homedir(), shell: null }).stateDir
+
+/** The device manager of this machine; null: none runs. */
+function daemonPid(): number | null {
+  try {
+    const record = JSON.parse(readFileSync(placesIn(stateDir()).daemon, 'utf8')) as unknown
+    const { pid } = z.object({ pid: z.number() }).parse(record)
+    return isAlive(pid) ? pid : null
+  } catch {
+    return null
+  }
+}
+
+/** Says once that the device manager is gone; `svc device restart` and the like have one again within the time that is waited. */
+async function tellDeathOfDaemon(isOver: () => boolean): Promise<void> {
+  for (let missing = 0; missing < 10; await sleep(500)) {
+    if (isOver()) return
+    missing = daemonPid() === null ? missing + 1 : 0
+  }
+  say(
+    `The device manager ended. Its log: ${join(stateDir(), stateFiles.daemonLog)}. Start it again: scripts/svc device connect`,
+  )
 }
 
 async function endProcess(pid: number): Promise<void> {
   if (!isAlive(pid)) return
   process.kill(pid, 'SIGTERM')
   for (let waited = 0; waited < 35_000 && isAlive(pid); waited += 25) await sleep(25)
+}
+
+/** A file in the repository of the demonstration says that it has been shown. */
+const shownFile = (folder: string) => join(folder, '.git', 'svc-demo-shown')
+
+/** Returns the exit status of `--once`. */
+async function showDemo(server: Server, { token, folder }: { token: string; folder: string }): Promise<number> {
+  const result = await runDemo(new DemoApi(server.url, token), folder, say)
+  say(`run ${result.runId}: ${result.status} (${result.exitReason}), ${result.events} events`)
+  process.stdout.write(`${JSON.stringify(result)}\n`)
+  writeFileSync(shownFile(folder), '')
+  return result.status === 'succeeded' ? 0 : 1
 }
 
 async function main(): Promise<number> {
@@ -179,17 +226,21 @@ async function main(): Promise<number> {
     process.once('SIGINT', () => resolve())
     process.once('SIGTERM', () => resolve())
   })
+  let isOver = false
   try {
     const token = connectDevice(server)
     say('device manager: connected')
-    const result = await runDemo(new DemoApi(server.url, token), demoFolder(server), say)
-    say(`run ${result.runId}: ${result.status} (${result.exitReason}), ${result.events} events`)
-    process.stdout.write(`${JSON.stringify(result)}\n`)
-    if (flags.once) return result.status === 'succeeded' ? 0 : 1
+    const folder = demoFolder(server)
+    if (flags.once || flags.demo || !existsSync(shownFile(folder))) {
+      const status = await Promise.race([showDemo(server, { token, folder }), server.death])
+      if (flags.once) return status
+    } else say('The demonstration was shown before. To see it again: scripts/start --demo')
     say('\nServing until Ctrl-C. Try in another terminal:\n  scripts/svc whoami\n  scripts/svc run list')
-    await interrupted
+    void tellDeathOfDaemon(() => isOver)
+    await Promise.race([interrupted, server.death])
     return 0
   } finally {
+    isOver = true
     await stopAll(server)
     if (scratch) rmSync(scratch, { recursive: true, force: true, maxRetries: 5 })
   }

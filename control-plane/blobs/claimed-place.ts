@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import { StartError } from '../process/config-error.ts'
+import { ConfigError } from '../process/config-error.ts'
 import type { Log } from '../process/log.ts'
 import { claimMarked, findMark } from './claim-place.ts'
 import { StorageError, type BlobPlace, type ByteRange, type GoneBlob, type NewBlob, type UsedPlace } from './place.ts'
@@ -28,7 +28,7 @@ export async function claimNowOrLater(options: ClaimOptions): Promise<UsedPlace>
     await claimed.claim()
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
-    if (error.isRefusal) throw new StartError(`The server does not start: ${error.message}.`)
+    if (error.isRefusal) throw new ConfigError(`The server does not start: ${error.message}.`)
     log.warn({}, `${place.name} is away, so what needs files is answered 503 until it is back: ${reasonOf(error)}`)
   }
   return claimed

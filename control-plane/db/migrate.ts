@@ -27,7 +27,7 @@ export async function migrate(
 ): Promise<number> {
   let applied = 0
   const all = async () => {
-    const known = await versionsOf(root)
+    const known = await appliedVersions(root)
     const missing = steps.filter(({ version }) => !known.has(version))
     for (const migration of missing) if (await apply(root, { migration, now, lockMs })) applied++
   }
@@ -39,7 +39,7 @@ export async function migrate(
  * Reads the versions without a lock, so that a caller with nothing to apply, such as an operator's command beside a busy server, waits for
  * nobody.
  */
-async function versionsOf(root: Knex): Promise<Set<number>> {
+export async function appliedVersions(root: Knex): Promise<Set<number>> {
   if (!(await root.schema.hasTable('schema_migrations'))) return new Set()
   return new Set((await root('schema_migrations').pluck('version')) as number[])
 }

@@ -119,9 +119,10 @@ export class Checkout {
     return stdout
   }
 
-  async serverRecord(): Promise<{ url: string; token: string }> {
-    const { url } = await waitFor(() => JSON.parse(this.#data('server.json')) as { url: string }, 'the server listens')
-    return { url, token: this.#data('login-token').trim() }
+  async serverRecord(): Promise<{ url: string; pid: number; token: string }> {
+    const read = () => JSON.parse(this.#data('server.json')) as { url: string; pid: number }
+    const { url, pid } = await waitFor(read, 'the server listens')
+    return { url, pid, token: this.#data('login-token').trim() }
   }
   #data = (name: string) => readFileSync(join(this.folder, 'data', name), 'utf8')
 

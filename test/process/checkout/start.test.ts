@@ -16,8 +16,8 @@ afterEach(() => checkout.remove())
 const done = { status: 'succeeded', exitReason: 'completed', changeSet: { files: 2 } }
 
 /** Runs a job, says that it serves, and ends with Ctrl-C. */
-async function startAndServe(): Promise<void> {
-  const { child, said, soFar } = checkout.start('start', [])
+async function startAndServe(...args: string[]): Promise<void> {
+  const { child, said, soFar } = checkout.start('start', args)
   await waitFor(() => soFar.stdout.endsWith('\n') || child.exitCode !== null, 'the job is done', {
     // The first time it makes the programs.
     ms: 100_000,
@@ -46,12 +46,29 @@ test('start --once runs a job and ends, and start then runs one and serves until
   keepAddress(/^control plane: (\S+)/m.exec(stderr)![1]!)
   await startAndServe()
   expect(existsSync(`${checkout.env['SVC_DATA_DIR']}-demo/notes`)).toBe(true)
+
+  // The next time it shows nothing, and when its control plane is killed it says so, and ends all that it has started.
+  const { child, said, soFar } = checkout.start('start', [])
+  const about = () => soFar.stderr
+  await waitFor(() => soFar.stderr.includes('Serving until Ctrl-C') || child.exitCode !== null, 'it serves', { about })
+  expect([soFar.stdout, soFar.stderr]).toEqual(['', expect.stringContaining('scripts/start --demo')])
+  const daemon = checkout.daemonPid(devices[0])
+  expect(daemon).not.toBe(null)
+  process.kill((await checkout.serverRecord()).pid, 'SIGKILL')
+  const ended = await said
+  const log = join(checkout.env['SVC_DATA_DIR']!, 'server.log')
+  expect([ended.status, ended.stderr.trimEnd().split('\n').at(-1)]).toEqual([
+    1,
+    `start: The control plane ended (SIGKILL). Its log: ${log}`,
+  ])
+  expect(checkout.daemonPid(devices[0])).toBe(null)
 })
 
 // The next time is also what comes after `--once`.
 if (isLong)
   test('start runs a job and serves until Ctrl-C, and so the next time', async () => {
-    for (let time = 0; time < 2; time++) await startAndServe()
+    await startAndServe()
+    await startAndServe('--demo')
     expect(existsSync(`${checkout.env['SVC_DATA_DIR']}-demo/notes`)).toBe(true)
   })
 

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { ConfigError } from '../../../control-plane/process/config-error.ts'
 import { claimNowOrLater } from '../../../control-plane/blobs/claimed-place.ts'
 import { openBlobPlace, readLocation, type BlobLocation } from '../../../control-plane/blobs/location.ts'
 import { silentLog, type Log } from '../../../control-plane/process/log.ts'
@@ -118,7 +119,8 @@ test.each([
   ['bucket', {}, 's3://no-such-bucket'],
 ])('a bucket that answers and refuses the %s stops the start with a sentence', async (_, settings, name) => {
   const url = name === undefined ? bucket.url : bucket.url.replace('s3://svc-files', name)
-  await expect(start({ settings, url })).rejects.toThrow(
-    /^The server does not start: the storage of files \(the bucket .*\) failed: /,
-  )
+  const refused = start({ settings, url })
+  // Which ends with status 78.
+  await expect(refused).rejects.toBeInstanceOf(ConfigError)
+  await expect(refused).rejects.toThrow(/^The server does not start: the storage of files \(the bucket .*\) failed: /)
 })

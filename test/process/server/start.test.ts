@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { compileCache } from '../../kit/compile-cache.ts'
+import { hasPostgres, openPostgres } from '../../kit/database.ts'
 import { programFile } from '../../kit/program-file.ts'
 import { Program, waitFor } from '../../kit/programs.ts'
 
@@ -150,6 +151,28 @@ test.each<[string, readonly string[], Record<string, string>, string]>([
   expect(saidBy(program)).toContain(said)
   expect(saidBy(program)).not.toMatch(/^\s+at |hu.sh/m)
 })
+
+test.skipIf(!hasPostgres())(
+  'a login that PostgreSQL does not know exits with status 78, a database that it does not have with 1',
+  async () => {
+    const database = await openPostgres()
+    try {
+      const [login, name] = [new URL(database.url), new URL(database.url)]
+      login.searchParams.set('user', 'nobody-of-this-name')
+      name.pathname = '/nothing-of-this-name'
+      for (const [url, status] of [
+        [login, 78],
+        [name, 1],
+      ] as const) {
+        const program = run(`login-${status}`, ['start', '--port', '0', '--database-url', url.href])
+        expect((await program.exited).code).toBe(status)
+        expect(saidBy(program)).toContain('The database refuses the connection: ')
+      }
+    } finally {
+      await database.close()
+    }
+  },
+)
 
 test('a server whose secrets were sealed with another key exits with status 78, and commands of the operator work', async () => {
   const data = ['--data-dir', join(folder, 'keys')]
