@@ -29,6 +29,7 @@ import { roles } from './resources/members/store.ts'
 import { VaultError } from './vault/vault.ts'
 import { sandboxDoctor } from './operator/sandbox-doctor.ts'
 import { serve } from './serve.ts'
+import { printInstalled, printServiceStatus, printUninstalled } from './service/commands.ts'
 import { inTransaction } from './db/transaction.ts'
 
 /** `svc-server`: the control plane, and the operator's commands, which work directly on the database. */
@@ -264,6 +265,28 @@ function parser(argv: readonly string[]): Argv {
           describe: "Set the server's state aside that is there already",
         }),
       async (args) => printRestored(configFor(args), args),
+    )
+    .command(
+      'install-service',
+      'Let systemd keep the server running: as root for the machine, with an account of its own, else for the person',
+      (y) =>
+        y.option('user', {
+          type: 'string',
+          describe: 'The account of a service of the machine (default svc, made if it is missing)',
+        }),
+      async (args) => printInstalled(readOperatorConfig(process.env, flagsOf(args)).dataDir, args.user),
+    )
+    .command(
+      'uninstall-service',
+      'End the service; its state and settings stay',
+      (y) => y,
+      async (args) => printUninstalled(readOperatorConfig(process.env, flagsOf(args)).dataDir),
+    )
+    .command(
+      'service-status',
+      'Say whether the service is installed, and how it is',
+      (y) => y,
+      async (args) => printServiceStatus(readOperatorConfig(process.env, flagsOf(args)).dataDir),
     )
   return keepingCommands(commands, besideServer, (args) => readConfig(process.env, flagsOf(args))).fail(
     (message, error) => {

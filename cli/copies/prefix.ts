@@ -15,7 +15,8 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { installNames, type Copy } from '../../shared/releases/copy.ts'
+import { type Copy } from '../../shared/releases/copy.ts'
+import { installNames } from '../../shared/lib/stable-paths.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { readCopy } from './this-copy.ts'
 

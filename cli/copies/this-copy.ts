@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { copyFile, copyKinds, installNames, type Copy } from '../../shared/releases/copy.ts'
+import { copyFile, copyKinds, type Copy } from '../../shared/releases/copy.ts'
+import { installNames } from '../../shared/lib/stable-paths.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
 import { programUrl } from '../../shared/lib/program-file.ts'
 import { CliError } from '../errors/cli-error.ts'

@@ -36,7 +36,11 @@ export async function checkSchema(url: string, steps: readonly Migration[] = mig
 
 async function versionsOnPostgres(url: string): Promise<Set<number>> {
   const database = openDatabase({ url, poolSize: 1 })
-  return appliedVersions(database.root).finally(() => database.close())
+  try {
+    return await appliedVersions(database.root)
+  } finally {
+    await database.close()
+  }
 }
 
 /** Asks without opening it as servers do, which would change how the file is written. */

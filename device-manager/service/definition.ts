@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
-import { delimiter, dirname, isAbsolute, join } from 'node:path'
+import { delimiter, isAbsolute } from 'node:path'
 import type { ServiceProblem } from '../../shared/device/service.ts'
-import { throughCurrent } from '../../shared/releases/copy.ts'
+import { isPassingPath, stableMainPath, stableNodePath } from '../../shared/lib/stable-paths.ts'
 import { ServiceError } from './service-error.ts'
 
 /** The program that a service manager is told to start, before it is put in its words. */
@@ -82,38 +82,8 @@ export function servicePath(path: string, ownBin: string): string[] {
   return [...new Set([...directories, '/usr/local/bin', '/usr/bin', '/bin'])]
 }
 
-/** A part of a path that is a version changes with the next update: `.../Cellar/node/24.1.0/bin/node`. */
-const versioned = /\/v?\d+\.\d+(\.\d+)*(_\d+)?(?=\/)/
-/** Made anew for each shell, or thrown away by a cache. */
-const shortLived = /\/fnm_multishells\/|\/_npx\/|\/\.npm\/_cacache\//
-
-/** A path to the running Node that outlives its next update, if this machine has one: `/opt/homebrew/bin/node`. */
-export function stableNode(execPath: string, path: string): string {
-  const current = throughCurrent(execPath, realPathOf)
-  if (current !== execPath) return current
-  if (!versioned.test(execPath)) return execPath
-  const real = realPathOf(execPath)
-  const candidates = path
-    .split(delimiter)
-    .filter(isAbsolute)
-    .map((directory) => join(directory, 'node'))
-  const cellar = /^(.*)\/Cellar\/([^/]+)\//.exec(execPath)
-  if (cellar) candidates.unshift(`${cellar[1]}/opt/${cellar[2]}/bin/node`)
-  const isStable = (each: string) => !versioned.test(each) && !shortLived.test(each)
-  return candidates.find((each) => isStable(each) && real !== null && realPathOf(each) === real) ?? execPath
-}
-
-/**
- * The device manager by the link to the newest release of its checkout (scripts/release.ts), or to the current version of an installed copy,
- * where it lies in one.
- */
-export function stableMain(main: string): string {
-  const current = throughCurrent(main, realPathOf)
-  if (current !== main) return current
-  const release = dirname(dirname(main))
-  const newest = join(dirname(release), 'current', main.slice(release.length))
-  return realPathOf(newest) === main ? newest : main
-}
+export const stableNode = (execPath: string, path: string): string => stableNodePath(execPath, path, realPathOf)
+export const stableMain = (main: string): string => stableMainPath(main, realPathOf)
 
 /** Programs that will not stay where they are; told when the service is installed, and found by the doctor when gone. */
 export function pathWarnings({ node, main }: Pick<ServiceDefinition, 'node' | 'main'>): ServiceProblem[] {
@@ -121,7 +91,7 @@ export function pathWarnings({ node, main }: Pick<ServiceDefinition, 'node' | 'm
     { what: 'Node', path: node },
     { what: 'svc', path: main },
   ]
-    .filter(({ path }) => versioned.test(path) || shortLived.test(path))
+    .filter(({ path }) => isPassingPath(path))
     .map(({ what, path }) => ({
       code: 'unstable_path' as const,
       message: `The service starts ${what} as ${path}, which an update of it will remove.`,

@@ -1,16 +1,8 @@
+import type { UnitState } from '../../shared/lib/unit-words.ts'
 import type { ServiceDefinition } from './definition.ts'
 import type { InstalledService } from './systemd-unit.ts'
 
-export interface ServiceState {
-  /** The service manager knows the service. */
-  loaded: boolean
-  /** It is started with the person's login, or with the machine. */
-  enabled: boolean
-  running: boolean
-  /** Why it is down for good; null otherwise. */
-  failed: string | null
-  pid: number | null
-}
+export type ServiceState = UnitState
 
 /** The actions that systemd and launchd share. All but `write`, `read` and `state` fail with a ServiceError. */
 export interface ServiceManager {

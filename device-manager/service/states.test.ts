@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { stateFromLaunchctl as launchdState } from './launchd.ts'
 import { pauseAfter } from './restart-pace.ts'
-import { stateFromSystemctl as systemdState } from './systemd.ts'
+import { stateFromSystemctl as systemdState } from '../../shared/lib/unit-words.ts'
 
 const shown = (lines: Record<string, string>) =>
   Object.entries({ LoadState: 'loaded', UnitFileState: 'enabled', MainPID: '0', ...lines })

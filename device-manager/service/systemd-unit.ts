@@ -1,3 +1,11 @@
+import {
+  argumentInUnit,
+  isProgramOfUnit,
+  programInUnit,
+  valuesInUnit,
+  variableInUnit,
+  wordsInUnit,
+} from '../../shared/lib/unit-words.ts'
 import { ServiceError } from './service-error.ts'
 import { nodeFlags, restartSeconds, type ServiceDefinition, stopSeconds } from './definition.ts'
 
@@ -15,13 +23,13 @@ export interface InstalledService {
  */
 export function unitText(definition: ServiceDefinition): string {
   const { node, main, env, umask } = definition
-  if (/["'\\]/.test(node))
+  if (!isProgramOfUnit(node))
     throw new ServiceError(
       'unusable_path',
       `systemd starts no program in a folder with a quote or backslash in its name: ${node}`,
       'Put a Node elsewhere first on your PATH.',
     )
-  const command = [quoted(escapePercent(node)), ...[...nodeFlags, main, 'run', '--service', 'systemd'].map(argument)]
+  const command = [programInUnit(node), ...[...nodeFlags, main, 'run', '--service', 'systemd'].map(argumentInUnit)]
   return `# Written by \`svc device install-service\`, which writes it anew; settings of your own belong in a drop-in
 # (systemctl --user edit svc-device).
 [Unit]
@@ -32,7 +40,7 @@ StartLimitIntervalSec=0
 Type=exec
 ExecStart=${command.join(' ')}
 ${Object.entries(env)
-  .map(([name, value]) => `Environment=${quoted(escapePercent(`${name}=${value}`))}`)
+  .map(([name, value]) => `Environment=${variableInUnit(name, value)}`)
   .join('\n')}
 UMask=${umask.toString(8).padStart(4, '0')}
 Restart=always
@@ -50,22 +58,14 @@ WantedBy=default.target
 `
 }
 
-const escapePercent = (text: string) => text.replaceAll('%', '%%')
-const quoted = (text: string) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
-/** Variables are put into arguments, but neither into the program's path nor into `Environment=`. */
-const argument = (text: string) => quoted(escapePercent(text).replaceAll('$', '$$$$'))
-
 /** Reads what `unitText` wrote; null for a unit it did not write. */
 export function readUnit(text: string): InstalledService | null {
-  // Split at newlines, since a pattern ends a line at other characters, too, which a path may have.
-  const settings = (name: string) =>
-    text.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []))
-  const [command] = settings('ExecStart')
-  const [node, ...rest] = command === undefined ? [] : wordsOf(command)
+  const [command] = valuesInUnit(text, 'ExecStart')
+  const [node, ...rest] = command === undefined ? [] : wordsInUnit(command)
   const main = rest.map((word) => word.replaceAll('$$', '$')).find((word) => !word.startsWith('--'))
   const env = new Map<string, string>()
-  for (const setting of settings('Environment')) {
-    const [word = ''] = wordsOf(setting)
+  for (const setting of valuesInUnit(text, 'Environment')) {
+    const [word = ''] = wordsInUnit(setting)
     const equals = word.indexOf('=')
     if (equals > 0) env.set(word.slice(0, equals), word.slice(equals + 1))
   }
@@ -73,10 +73,4 @@ export function readUnit(text: string): InstalledService | null {
   const stateDir = env.get('SVC_STATE_DIR')
   if (node === undefined || main === undefined || path === undefined || stateDir === undefined) return null
   return { node, main, path, stateDir }
-}
-
-function wordsOf(line: string): string[] {
-  return [...line.matchAll(/"((?:[^"\\]|\\.)*)"/gs)].map(([, word = '']) =>
-    word.replaceAll(/\\(.)/gs, '$1').replaceAll('%%', '%'),
-  )
 }

@@ -1,8 +1,9 @@
 import { existsSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { serviceUnit } from '../../shared/device/service-file.ts'
+import { shownProperties, stateFromSystemctl } from '../../shared/lib/unit-words.ts'
 import { ServiceError } from './service-error.ts'
-import type { ServiceManager, ServiceState } from './service-manager.ts'
+import type { ServiceManager } from './service-manager.ts'
 import { readUnit, unitText } from './systemd-unit.ts'
 import { mustRun, type RunTool } from './tool.ts'
 
@@ -16,7 +17,7 @@ export interface SystemdOptions {
 export function systemdManager({ file, run, userName }: SystemdOptions): ServiceManager {
   const systemctl = (...args: string[]) => mustRun(run, 'systemctl', ['--user', ...args])
   const state = async () =>
-    stateFromSystemctl((await run('systemctl', ['--user', 'show', serviceUnit, ...properties])).stdout)
+    stateFromSystemctl((await run('systemctl', ['--user', 'show', serviceUnit, shownProperties])).stdout)
   return {
     kind: 'systemd',
     file,
@@ -53,8 +54,6 @@ export function systemdManager({ file, run, userName }: SystemdOptions): Service
   }
 }
 
-const properties = ['--property=LoadState,ActiveState,SubState,UnitFileState,MainPID,Result,ExecMainStatus']
-
 async function reach(run: RunTool, userName: string): Promise<void> {
   const { status, said } = await run('systemctl', ['--user', 'show-environment'])
   if (status === 0) return
@@ -77,18 +76,4 @@ function notLoaded(file: string): ServiceError {
     `systemd does not find the unit in ${file}.`,
     'It looks elsewhere when it was started with another HOME or XDG_CONFIG_HOME, and finds no unit that is masked: see `systemctl --user show-environment` and `systemctl --user status svc-device`.',
   )
-}
-
-/** Reads `systemctl show`, which answers for an unknown unit too. Exported for its test. */
-export function stateFromSystemctl(shown: string): ServiceState {
-  const value = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(shown)?.[1] ?? ''
-  const active = value('ActiveState')
-  const pid = Number(value('MainPID'))
-  return {
-    loaded: value('LoadState') === 'loaded',
-    enabled: value('UnitFileState').startsWith('enabled'),
-    running: ['active', 'reloading', 'deactivating'].includes(active) && pid > 0,
-    failed: active === 'failed' ? `${value('Result')}, status ${value('ExecMainStatus')}` : null,
-    pid: pid > 0 ? pid : null,
-  }
 }

@@ -14,28 +14,3 @@ export interface Copy {
   version: string
   commit: string
 }
-
-/** Names in a folder that has several versions of svc. */
-export const installNames = {
-  /** A folder for each version. */
-  versions: 'versions',
-  /** A link to the version that runs. */
-  current: 'current',
-  /** A link to the one before, to which `svc upgrade --rollback` returns. */
-  previous: 'previous',
-  /** Programs and natives, in a version. */
-  lib: 'lib',
-} as const
-
-/**
- * The same path by way of the link `current`, for what is started later, when another version may be current; the path itself where it does
- * not lie in the current version of such a folder. `realPath` returns null for what is not there.
- */
-export function throughCurrent(file: string, realPath: (path: string) => string | null): string {
-  const found = new RegExp(`^(.*)/${installNames.versions}/[^/]+/`).exec(file)
-  if (found === null) return file
-  const [version, prefix = ''] = found
-  const through = `${prefix}/${installNames.current}/${file.slice(version.length)}`
-  const real = realPath(file)
-  return real !== null && realPath(through) === real ? through : file
-}

@@ -39,6 +39,9 @@ export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>
   },
   'backup.md': { 'svc-server start': 'serves until it is ended; test/process/server/backup.test.ts starts one' },
   'team-server.md': {
+    'svc-server install-service': 'changes the services of the system; test/process/service does it with a stand-in',
+    'svc-server service-status': 'asks the systemd of the machine; test/process/service does it with a stand-in',
+    'systemctl restart': 'of the service above',
     'svc login --server': 'a person confirms a code in a browser; test/e2e/sign-in.test.ts does it',
     'svc device install-service': 'changes the services of the system; test/process/service does it with a stand-in',
   },

@@ -126,7 +126,7 @@ test('cli.md', async () => {
 
 test('team-server.md', async () => {
   const folder = repository('team')
-  const operator = { '/etc/svc.env': join(folder, 'svc.env') }
+  const operator = { '/etc/svc/server.env': join(folder, 'server.env') }
   await types('team-server.md', folder, {
     fill: operator,
     after: {

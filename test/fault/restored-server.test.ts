@@ -65,7 +65,10 @@ test('runs that were live, waited or did not exist when the backup was made, and
   await api.waitForRun(madeSince, 'succeeded')
   goesOn.open('half')
   await goesOn.reached('more')
-  const countOf = async () => outputOf(await api.events(live)).output.toString().split('\n').length - 1
+  const countOf = async () =>
+    outputOf(await api.events(live))
+      .output.toString()
+      .split('\n').length - 1
   await waitFor(async () => (await countOf()) === 40, 'the server has what the live run has printed')
   // What the device has told is gone from its spool by then.
   await waitFor(
