@@ -39,30 +39,37 @@ async function startAndServe(...args: string[]): Promise<void> {
 /** The device knows the server by its address. */
 const keepAddress = (url: string) => (checkout.env['SVC_PORT'] = new URL(url).port)
 
-test('start --once runs a job and ends, and start then runs one and serves until Ctrl-C', async () => {
-  const { status, stdout, stderr } = await checkout.start('start', ['--once']).said
-  expect(status, stderr).toBe(0)
-  expect(JSON.parse(stdout)).toMatchObject(done)
-  keepAddress(/^control plane: (\S+)/m.exec(stderr)![1]!)
-  await startAndServe()
-  expect(existsSync(`${checkout.env['SVC_DATA_DIR']}-demo/notes`)).toBe(true)
+// It makes the programs and starts everything three times.
+test(
+  'start --once runs a job and ends, and start then runs one and serves until Ctrl-C',
+  { timeout: 240_000 },
+  async () => {
+    const { status, stdout, stderr } = await checkout.start('start', ['--once']).said
+    expect(status, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject(done)
+    keepAddress(/^control plane: (\S+)/m.exec(stderr)![1]!)
+    await startAndServe()
+    expect(existsSync(`${checkout.env['SVC_DATA_DIR']}-demo/notes`)).toBe(true)
 
-  // The next time it shows nothing, and when its control plane is killed it says so, and ends all that it has started.
-  const { child, said, soFar } = checkout.start('start', [])
-  const about = () => soFar.stderr
-  await waitFor(() => soFar.stderr.includes('Serving until Ctrl-C') || child.exitCode !== null, 'it serves', { about })
-  expect([soFar.stdout, soFar.stderr]).toEqual(['', expect.stringContaining('scripts/start --demo')])
-  const daemon = checkout.daemonPid(devices[0])
-  expect(daemon).not.toBe(null)
-  process.kill((await checkout.serverRecord()).pid, 'SIGKILL')
-  const ended = await said
-  const log = join(checkout.env['SVC_DATA_DIR']!, 'server.log')
-  expect([ended.status, ended.stderr.trimEnd().split('\n').at(-1)]).toEqual([
-    1,
-    `start: The control plane ended (SIGKILL). Its log: ${log}`,
-  ])
-  expect(checkout.daemonPid(devices[0])).toBe(null)
-})
+    // The next time it shows nothing, and when its control plane is killed it says so, and ends all that it has started.
+    const { child, said, soFar } = checkout.start('start', [])
+    const about = () => soFar.stderr
+    await waitFor(() => soFar.stderr.includes('Serving until Ctrl-C') || child.exitCode !== null, 'it serves', {
+      about,
+    })
+    expect([soFar.stdout, soFar.stderr]).toEqual(['', expect.stringContaining('scripts/start --demo')])
+    const daemon = checkout.daemonPid(devices[0])
+    expect(daemon).not.toBe(null)
+    process.kill((await checkout.serverRecord()).pid, 'SIGKILL')
+    const ended = await said
+    const log = join(checkout.env['SVC_DATA_DIR']!, 'server.log')
+    expect([ended.status, ended.stderr.trimEnd().split('\n').at(-1)]).toEqual([
+      1,
+      `start: The control plane ended (SIGKILL). Its log: ${log}`,
+    ])
+    expect(checkout.daemonPid(devices[0])).toBe(null)
+  },
+)
 
 // The next time is also what comes after `--once`.
 if (isLong)
