@@ -6,7 +6,8 @@ import type { CommandContext } from './context/context.ts'
 import { namedValues } from './arguments/named-things.ts'
 import { contractCommandsOf, listedCommands, loadLocalCommands } from './arguments/commands.ts'
 import { pathResolver } from './machine/input.ts'
-import { readEnvironment } from './machine/environment.ts'
+import { pagerIn, readEnvironment } from './machine/environment.ts'
+import type { Settings } from './machine/settings.ts'
 import { ApiFailure, CliError, usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
 import {
@@ -22,11 +23,14 @@ import { valuesOf } from './arguments/values.ts'
 /** Runs one command line and returns the exit status. */
 export async function start(argv: readonly string[]): Promise<number> {
   const env = readEnvironment(process.env)
+  // A run has no settings of a person, so its calls need not load them.
+  const settings = env.run === null ? await (await import('./machine/settings.ts')).readSettings(env) : {}
   const out = createOutput({
     stdout: process.stdout,
     stderr: () => process.stderr,
-    ...wantedOutput(argv, env.hasColours),
-    pager: env.pager,
+    ...wantedOutput(argv, env.hasColours, settings),
+    hasPalette: env.hasPalette,
+    pager: pagerIn(process.env, settings.pager),
     isDebugging: env.isDebugging,
     isInRun: env.run !== null,
     now: () => realWorld.now(),
@@ -155,6 +159,7 @@ async function inForm(out: Output, command: Command, { json, jq }: Readonly<Reco
 function wantedOutput(
   argv: readonly string[],
   hasColours: boolean | null,
+  settings: Settings,
 ): Pick<OutputOptions, 'wanted' | 'hasColours'> {
   const end = argv.indexOf('--')
   const words = end === -1 ? argv : argv.slice(0, end)
@@ -162,10 +167,13 @@ function wantedOutput(
     const at = words.findLastIndex((word) => spellings.includes(word.split('=', 1)[0]!))
     return at === -1 ? null : words[at]!.includes('=') ? words[at]!.slice(words[at]!.indexOf('=') + 1) : words[at + 1]
   }
-  const [format, colour] = [valueOf('--output', '-o'), valueOf('--color')]
+  const [format, flag] = [valueOf('--output', '-o'), valueOf('--color')]
+  // In a pipe the form is the same on each machine.
+  const chosen = process.stdout.isTTY ? settings.output : undefined
+  const colour = flag ?? (hasColours === null ? settings.color : null)
   const isJson = words.some((word) => word === '--json' || word.startsWith('--json=') || /^--jq(=|$)/.test(word))
   return {
-    wanted: isJson ? 'json' : (formats.find((name) => name === format) ?? null),
+    wanted: isJson ? 'json' : (formats.find((name) => name === (format ?? chosen)) ?? null),
     hasColours: colour === 'always' ? true : colour === 'never' ? false : hasColours,
   }
 }
@@ -195,6 +203,9 @@ async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 're
     await out.longText(overviewOf(commands, prefix))
     return isHelp ? 0 : 2
   }
+  const { inOurWords } = await import('./arguments/habits.ts')
+  const refused = (await import('./arguments/refused-habits.ts')).refusedHabitOf(inOurWords(names)[0] ?? [])
+  if (refused !== null) throw usageError(refused.message, refused.remediation)
   const { didYouMean } = await import('./arguments/nearest.ts')
   const below = commands.filter(
     ({ name, hidden }) => hidden !== true && (prefix === '' || name.startsWith(`${prefix} `)),

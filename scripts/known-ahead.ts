@@ -15,7 +15,10 @@ export const knownAhead: KnownAhead = {
     approvals: 'a new budget opens or closes the approval that holds runs',
     tasks: 'a deleted agent comes back only once it is taken off all its tasks',
   },
-  devices: { runs: 'a device tells which runs it executes, and they end with it' },
+  devices: {
+    runs: 'a device tells which runs it executes, and they end with it',
+    quotas: 'a device is shown with what its providers keep it from',
+  },
   runs: {
     questions: 'a run is shown with what it asked',
     approvals: 'a run is shown with the approvals that hold it',

@@ -18,8 +18,8 @@ const whole: readonly (readonly [given: string, ours: string, more?: readonly st
   ['auth logout', 'logout'],
   ['auth status', 'whoami'],
   ['task close', 'task transition', ['--status', 'done']],
+  ['task status', 'status'],
   ['task comment', 'task comment add'],
-  ['secret set', 'secret create'],
   ['workflow run', 'workflow start'],
   ['comment create', 'comment add'],
 ]
@@ -33,8 +33,30 @@ export function inOurWords(words: readonly string[]): string[][] {
   if (first === undefined) return []
   const thing = Object.hasOwn(things, first) ? things[first]! : first
   const named = [thing, ...rest]
-  return [named, ...phrased(named), ...withVerb(named)]
+  return [named, ...shaped(named), ...phrased(named), ...withVerb(named)]
 }
+
+/** Lines whose words stand otherwise in svc. */
+function shaped([thing, verb, ...rest]: readonly string[]): string[][] {
+  const [name = '-', ...more] = rest
+  const isNamed = !name.startsWith('-')
+  switch (`${thing} ${verb}`) {
+    case 'secret set':
+      return [['secret', 'create', ...(isNamed ? ['--name', name, ...more] : rest)]]
+    case 'task reopen':
+      // What is said there is the reason that svc wants.
+      return [['task', 'transition', ...rest.map(asReason), '--status', 'open']]
+    case 'run view':
+      return rest.some(isLog) ? [['run', 'watch', ...rest.filter((word) => !isLog(word))]] : []
+    default:
+      return []
+  }
+}
+
+const asReason = (word: string): string =>
+  word === '-c' || word === '--comment' ? '--reason' : word.replace(/^--comment=/, '--reason=')
+
+const isLog = (word: string): boolean => word === '--log' || word === '--log-failed'
 
 function phrased(words: readonly string[]): string[][] {
   const [thing, verb, ...rest] = words

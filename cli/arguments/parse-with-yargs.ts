@@ -5,6 +5,7 @@ import type { Command, ParsedArguments } from './command.ts'
 import type { CommandFlag } from '../../shared/api/command.ts'
 import { usageError, type CliError } from '../errors/cli-error.ts'
 import { didYouMean } from './nearest.ts'
+import { adviceOnFlag } from './refused-habits.ts'
 
 /**
  * Reads with yargs the command lines that parseQuickly left, and says what is wrong with them. Fails with exit status 2
@@ -105,7 +106,8 @@ function noFlag(command: Command, names: readonly string[]): CliError {
   const known = flagsFor(command).flatMap(({ name, kind }) =>
     kind === 'boolean' ? [`--${name}`, `--no-${name}`] : [`--${name}`],
   )
-  const advice = names.length === 1 ? didYouMean(names[0]!, known) : ''
+  const meant = names.map((name) => adviceOnFlag(command.name, name)).find((advice) => advice !== '')
+  const advice = meant ?? (names.length === 1 ? didYouMean(names[0]!, known) : '')
   return usageError(
     names.length === 1 ? `There is no flag ${names[0]}.` : `There are no flags ${names.join(', ')}.`,
     advice === '' ? hint(command) : `${advice}\n${hint(command)}`,

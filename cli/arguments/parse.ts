@@ -20,9 +20,11 @@ export function flagsFor(command: Command): readonly CommandFlag[] {
 const habits: Readonly<Record<string, readonly string[]>> = {
   assignee: ['a'],
   body: ['b'],
+  comment: ['c'],
   description: ['body', 'b'],
   jq: ['q'],
   limit: ['L'],
+  q: ['search', 'S'],
   status: ['s', 'state'],
   title: ['t'],
 }

@@ -67,8 +67,9 @@ complete -c svc -f -n 'test (count (__svc_complete)) -gt 0' -a '(__svc_complete)
 
 const scripts: Readonly<Record<string, string>> = { bash, zsh, fish }
 
-export const completion: Flow = async ({ out, values }) => {
-  const shell = String(values.local['shell'])
+export const completion: Flow = async ({ out, values, positionals }) => {
+  const shell = positionals['shell']?.[0] ?? values.local['shell']
+  if (typeof shell !== 'string') throw usageError(`Name a shell: ${Object.keys(scripts).join(', ')}.`)
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined
   if (script === undefined)
     throw usageError(`There is a script for ${Object.keys(scripts).join(', ')}, not for \`${shell}\`.`)

@@ -6,7 +6,7 @@ import { callOf, fillPath, printReply } from '../http/route-call.ts'
 
 /**
  * `question answer`: sends the text, the chosen keys, or, for a question that asks for a secret, its value from
- * standard input. A text that is the key of an option chooses it.
+ * standard input. A text that is the key or the label of an option chooses it.
  */
 export const questionAnswer: Flow = async (context) => {
   if (context.env.run !== null)
@@ -24,11 +24,20 @@ function answerOf(context: CommandContext, question: unknown) {
   if (answer === undefined)
     throw usageError('Give the answer: a text, or --select with the key of an option.', 'See `svc question get`.')
   const { text = null, selected = null } = answer
-  const key = selected === null && text !== null ? text.trim() : null
-  const options = fieldAt(question, 'options')
-  const isKey = Array.isArray(options) && options.some((option) => textAt(option, 'key') === key)
-  const given = key !== null && isKey ? { text: null, selected: [key] } : { text, selected }
+  const found = fieldAt(question, 'options')
+  const options = Array.isArray(found) ? found.map((option) => [textAt(option, 'key'), textAt(option, 'label')]) : []
+  const chosen = selected === null && text !== null ? keyOf(text, options) : null
+  const keys = selected?.map((each) => keyOf(each, options) ?? each) ?? null
+  const given = chosen === null ? { text, selected: keys } : { text: null, selected: [chosen] }
   return callOf(context, { body: { answer: given } })
+}
+
+/** The key that is meant: a key, else that of the only option whose key or label reads so, in capitals or not. */
+function keyOf(said: string, options: readonly (readonly (string | null)[])[]): string | null {
+  const word = said.trim()
+  if (options.some(([key]) => key === word)) return word
+  const alike = options.filter((option) => option.some((each) => each?.trim().toLowerCase() === word.toLowerCase()))
+  return alike.length === 1 ? (alike[0]![0] ?? null) : null
 }
 
 async function giveSecret(context: CommandContext, client: Client, path: string) {

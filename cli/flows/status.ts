@@ -1,6 +1,7 @@
 import type { CommandContext, Flow } from '../context/context.ts'
 import type { Client } from '../calls/client.ts'
 import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
+import { nameThingsBy } from '../http/route-call.ts'
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 
 /** Of each kind so many are shown; there is a list for all of them. */
@@ -12,14 +13,16 @@ export const status: Flow = async (context) => {
   const client = await context.connect()
   const read = () => readStatus(context, client)
   if (context.values.local['watch'] === true) await watch(context, read)
-  else await context.out.result(await read(), shape)
+  else await context.out.result(await read(), shapeFor(context))
 }
 
-const shape = { look: 'status' } as const
+const shapeFor = (context: CommandContext) => ({ look: 'status', nameThings: nameThingsBy(context) })
 const againMs = 3_000
 
 /** Shows it again and again. While the server is away, what was there stays. */
-async function watch({ out, world }: CommandContext, read: () => Promise<object>): Promise<never> {
+async function watch(context: CommandContext, read: () => Promise<object>): Promise<never> {
+  const { out, world } = context
+  const shape = shapeFor(context)
   const isScreen = out.isTerminal && out.format !== 'json'
   let shown: object | null = null
   let told = ''
@@ -63,7 +66,7 @@ async function readStatus(context: CommandContext, client: Client) {
   ])
   const failed = lastFailed.filter((run) => Date.parse(textAt(run, 'completedAt') ?? '') >= since)
   const away = devices.filter((device) => textAt(fieldAt(device, 'liveness'), 'status') === 'disconnected')
-  const found = { approvals, questions, failed, working, waiting, away }
+  const found = { approvals, questions, failed, working, waiting, limits: limitsOf(devices), away }
   return { summary: summaryOf(found), ...found, next: nextOf(found) }
 }
 
@@ -71,14 +74,30 @@ async function readStatus(context: CommandContext, client: Client) {
 async function devicesOf(client: Client): Promise<readonly unknown[]> {
   try {
     const { body } = await client.call({ method: 'GET', path: '/api/v1/devices' })
-    return listAt(body, 'data')
+    return listAt(body, 'devices')
   } catch (error) {
     if (error instanceof ApiFailure && error.status === 403) return []
     throw error
   }
 }
 
-type Found = Readonly<Record<'approvals' | 'questions' | 'failed' | 'working' | 'waiting' | 'away', readonly unknown[]>>
+/** What devices meet of their providers' limits. One account on several devices has one. */
+function limitsOf(devices: readonly unknown[]) {
+  const found = new Map<string, { device: string | null }>()
+  for (const device of devices) {
+    const name = textAt(device, 'displayName')
+    for (const limit of listAt(device, 'limits')) {
+      const key = JSON.stringify(limit)
+      const before = found.get(key)
+      found.set(key, { ...(limit as object), device: before === undefined ? name : `${before.device}, ${name}` })
+    }
+  }
+  return [...found.values()]
+}
+
+type Found = Readonly<
+  Record<'approvals' | 'questions' | 'failed' | 'working' | 'waiting' | 'limits' | 'away', readonly unknown[]>
+>
 
 function hoursOf({ values }: CommandContext): number {
   const given = values.local['hours']
@@ -87,13 +106,14 @@ function hoursOf({ values }: CommandContext): number {
   throw usageError('--hours takes a number of hours from 1 to 8760.', 'Type, for example, `svc status --hours 72`.')
 }
 
-function summaryOf({ approvals, questions, failed, working, waiting, away }: Found): string {
+function summaryOf({ approvals, questions, failed, working, waiting, limits, away }: Found): string {
   const parts = [
     told(approvals, 'approval waits for an answer', 'approvals wait for an answer'),
     told(questions, 'question waits for an answer', 'questions wait for an answer'),
     told(failed, 'run has failed lately', 'runs have failed lately'),
     told(working, 'run works', 'runs work'),
     told(waiting, 'run waits to start', 'runs wait to start'),
+    told(limits, 'limit of a provider is reached', 'limits of providers are reached'),
     told(away, 'device is away', 'devices are away'),
   ].filter((part) => part !== null)
   return parts.length === 0 ? 'Nothing works, and nothing waits for you.' : `${parts.join('; ')}.`

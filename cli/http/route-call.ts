@@ -5,6 +5,7 @@ import { textAt } from '../replies/fields.ts'
 import type { ApiCall } from '../calls/api-call.ts'
 import type { Client } from '../calls/client.ts'
 import type { Shape } from '../output/shape.ts'
+import type { NameThings } from '../output/things.ts'
 import { pathSegment } from './path-segment.ts'
 import type { Values } from '../arguments/values.ts'
 
@@ -23,8 +24,8 @@ async function send(context: CommandContext, client: Client, changes?: CallChang
   const call = callOf(context, changes)
   if (needsPages(context)) {
     const { printPages } = await import('./print-pages.ts')
-    const { command, values } = context
-    await printPages(context, client, { call, perPage: perPageOf(command), shape: shapeOf(command, values) })
+    const { command } = context
+    await printPages(context, client, { call, perPage: perPageOf(command), shape: shapeOf(context) })
   } else await printReply(context, (await client.call(call)).body)
 }
 
@@ -78,26 +79,30 @@ export function fillPath(path: string, params: Readonly<Record<string, string>>)
 }
 
 /** `look`: of what is printed, where that is not the reply of the command's own route. */
-export async function printReply(
-  { command, out, values }: CommandContext,
-  body: unknown,
-  look?: string,
-): Promise<void> {
+export async function printReply(context: CommandContext, body: unknown, look?: string): Promise<void> {
+  const { command, out } = context
   const { print } = command
   if (print !== undefined && !out.isJsonWanted) {
     out.exact(textAt(body, print.stdout) ?? '')
     if (print.stderr !== undefined) out.message(`${print.stderr}: ${textAt(body, print.stderr) ?? ''}`)
     return
   }
-  await out.result(body, look === undefined ? shapeOf(command, values) : { look })
+  await out.result(body, look === undefined ? shapeOf(context) : { look, nameThings: nameThingsBy(context) })
 }
 
 /** What people see of the command's reply. */
-function shapeOf(command: Command, values: Pick<Values, 'query'>): Shape {
+function shapeOf(context: CommandContext): Shape {
+  const { command, values } = context
   const nextFlag = nextFlagOf(command, values)
   const hasAll = hasPages(command) && nextFlag !== '--ending-before'
-  return { look: command.shows, list: command.list, nextFlag, hasAll }
+  return { look: command.shows, list: command.list, nextFlag, hasAll, nameThings: nameThingsBy(context) }
 }
+
+/** Asks the server what people call the things of a reply, where it is shown to people. */
+export const nameThingsBy =
+  ({ connect }: Pick<CommandContext, 'connect'>): NameThings =>
+  async (wanted) =>
+    (await import('./thing-names.ts')).thingNames((await connect()).caller, wanted)
 
 /** The flag that reads the next page: `--after` of nearly all lists, but where a list is read upwards. */
 export function nextFlagOf(command: Command, { query }: Pick<Values, 'query'>): string | undefined {

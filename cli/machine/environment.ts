@@ -14,8 +14,8 @@ export interface CliEnvironment {
   isDebugging: boolean
   /** What the environment says about colours; null: nothing. */
   hasColours: boolean | null
-  /** The program in which long results are shown; null: none. */
-  pager: string | null
+  /** The terminal has 256 colours. */
+  hasPalette: boolean
 }
 
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): CliEnvironment {
@@ -34,7 +34,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
     runId,
     isDebugging: text('SVC_DEBUG') !== null,
     hasColours: coloursIn(text),
-    pager: pagerIn(env),
+    hasPalette: /256color|direct/.test(text('TERM') ?? '') || text('COLORTERM') !== null,
   }
 }
 
@@ -46,8 +46,8 @@ function coloursIn(text: (name: string) => string | null | undefined): boolean |
   return text('CLICOLOR') === '0' ? false : null
 }
 
-/** An empty name, and `cat`, mean none. */
-function pagerIn(env: Readonly<Record<string, string | undefined>>): string | null {
-  const named = (env['SVC_PAGER'] ?? env['PAGER'] ?? 'less').trim()
+/** The program in which long results are shown; null: none. An empty name, and `cat`, mean none. `chosen`: by the settings of svc. */
+export function pagerIn(env: Readonly<Record<string, string | undefined>>, chosen?: string): string | null {
+  const named = (env['SVC_PAGER'] ?? chosen ?? env['PAGER'] ?? 'less').trim()
   return named === '' || named === 'cat' ? null : named
 }

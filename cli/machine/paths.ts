@@ -8,6 +8,10 @@ export async function loginPath(env: CliEnvironment): Promise<string> {
   return join(env.configDir ?? (await usual(appNames.svc)).config, configFiles.login)
 }
 
+export async function settingsPath(env: CliEnvironment): Promise<string> {
+  return join(env.configDir ?? (await usual(appNames.svc)).config, configFiles.settings)
+}
+
 export async function serverPlaces(env: CliEnvironment) {
   const dir = env.dataDir ?? (await usual(appNames.svc)).data
   return { dir, server: join(dir, dataFiles.server), loginToken: join(dir, dataFiles.loginToken) }

@@ -19,6 +19,8 @@ export interface CellOptions {
   now: number
   /** Of a longer text only the beginning is looked at. */
   maxChars?: number
+  /** What people call the things that have these ids. */
+  names?: ReadonlyMap<string, string>
 }
 
 export function cellOf(record: unknown, shown: Shown, options: CellOptions): Cell {
@@ -73,7 +75,7 @@ function textOf(record: unknown, shown: Exclude<Shown, { as: 'first' | 'status' 
   }
 }
 
-function single(value: unknown, as: Shown['as'], { isPlain, now }: CellOptions): string {
+function single(value: unknown, as: Shown['as'], { isPlain, now, names = noNames }: CellOptions): string {
   switch (as) {
     case 'word':
       return wordOf(value)
@@ -88,10 +90,20 @@ function single(value: unknown, as: Shown['as'], { isPlain, now }: CellOptions):
     case 'cents':
       return typeof value === 'number' && !isPlain ? `$${(value / 100).toFixed(2)}` : plainWord(value)
     case 'pairs':
-      return pairsText(value)
+      return pairsText(value, names)
+    case 'person':
+    case 'thing':
+      return named(value, names)
     default:
       return plainWord(value)
   }
+}
+
+const noNames: ReadonlyMap<string, string> = new Map()
+
+function named(value: unknown, names: ReadonlyMap<string, string>): string {
+  const text = plainWord(value)
+  return names.get(text) ?? text
 }
 
 /** The values at the first of the paths that leads to any; lists on the way and at its end are taken apart. */
@@ -135,7 +147,7 @@ function sentence(record: unknown, text: string, options: CellOptions): string {
       ? String(raw.length)
       : raw == null
         ? ''
-        : single(raw, as === 'time' || as === 'word' ? as : 'text', options)
+        : single(raw, as === 'time' || as === 'word' ? as : as === undefined ? 'text' : 'thing', options)
     if (value === '') isWhole = false
     return value
   })
@@ -151,7 +163,7 @@ function spanText(record: unknown, { at, to }: { at: string; to: string }, { isP
 }
 
 /** A person or an agent by the handle, else the name or the id; a permission rule as people write it; anything else by its name. */
-function plainWord(value: unknown): string {
+export function plainWord(value: unknown): string {
   if (typeof value === 'string') return value
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value !== 'object' || value === null) return ''
@@ -164,13 +176,14 @@ function plainWord(value: unknown): string {
   return pairsText(value)
 }
 
-function pairsText(value: unknown): string {
+function pairsText(value: unknown, names = noNames): string {
   if (typeof value !== 'object' || value === null) return plainWord(value)
   return Object.entries(value)
     .filter(([, item]) => item !== null && item !== undefined && item !== '')
     .slice(0, 20)
     .map(
-      ([key, item]) => `${key}=${Array.isArray(item) ? item.slice(0, 20).map(plainWord).join(',') : plainWord(item)}`,
+      ([key, item]) =>
+        `${key}=${(Array.isArray(item) ? item.slice(0, 20) : [item]).map((one) => named(one, names)).join(',')}`,
     )
     .join(' ')
 }

@@ -4,11 +4,12 @@ import type { Printer } from './printer.ts'
 import { jsonText } from './terminal-text.ts'
 
 /** Prints pages as the list that they are together: the rows as they come, then the other fields as the last page has them. */
-export function createJsonPages({ list = 'data' }: Shape = {}): Pick<Printer, 'page' | 'end'> {
+export function createJsonPages({ list = 'data' }: Shape = {}): Pick<Printer, 'prepare' | 'page' | 'end'> {
   let many = 0
   let last: unknown = null
   const printed = (text: string) => ({ text, remark: null })
   return {
+    prepare: async () => undefined,
     page(value) {
       const start = last === null ? `{${jsonText(list)}:[` : ''
       last = value

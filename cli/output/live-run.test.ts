@@ -16,7 +16,7 @@ const result = (toolCallId: string, output: string, { atMs = 0, isError = false 
 
 function shown(...events: object[]): string {
   let screen = ''
-  const live = new LiveRun({ width: 40, paint: paintFor(false), write: (more) => (screen += more) })
+  const live = new LiveRun({ width: 40, paint: paintFor('none'), write: (more) => (screen += more) })
   for (const each of events) live.event(each)
   live.end()
   return screen

@@ -84,7 +84,7 @@ export const localLooks: Looks = {
           ['RUN', ref('id')],
           ['AGENT', ref('agent.handle')],
           ['WHY', word('errorCode')],
-          ['TASK', first(say('{task.id} {task.title}'), text('workflowStep.workflow'))],
+          ['TASK', first(say('{task.id} {task.title}'), text('workflowStep.workflow', 'promptStart'))],
           ['WHEN', time('completedAt')],
         ],
       },
@@ -94,7 +94,7 @@ export const localLooks: Looks = {
         columns: [
           ['RUN', ref('id')],
           ['AGENT', ref('agent.handle')],
-          ['TASK', first(say('{task.id} {task.title}'), text('workflowStep.workflow'))],
+          ['TASK', first(say('{task.id} {task.title}'), text('workflowStep.workflow', 'promptStart'))],
           ['SINCE', time('startedAt')],
           ['COST', dollars('costUsd')],
           ['DEVICE', text('environment.deviceName', 'environment.type')],
@@ -106,8 +106,21 @@ export const localLooks: Looks = {
         columns: [
           ['RUN', ref('id')],
           ['AGENT', ref('agent.handle')],
+          ['TASK', first(say('{task.id} {task.title}'), text('workflowStep.workflow', 'promptStart'))],
           ['WHY', text('gateDescription')],
           ['SINCE', time('createdAt')],
+        ],
+      },
+      {
+        heading: 'Limits of providers',
+        rows: 'limits',
+        columns: [
+          ['PROVIDER', ref('provider')],
+          ['WHY', word('reason')],
+          ['OF', word('access')],
+          ['SINCE', time('since')],
+          ['UNTIL', time('until')],
+          ['DEVICE', text('device')],
         ],
       },
       {
@@ -122,6 +135,42 @@ export const localLooks: Looks = {
     ],
     next: [{ say: '{next}', when: { at: 'next', is: [true] } }],
   },
+  search: {
+    columns: [],
+    title: text('summary'),
+    facts: [],
+    sections: [
+      { heading: 'Tasks', rows: 'tasks', columns: taskLooks['Task']!.columns.slice(0, 5) },
+      {
+        heading: 'Wiki',
+        rows: 'wiki',
+        columns: [
+          ['SLUG', ref('slug')],
+          ['TITLE', text('title')],
+          ['FOUND', text('match.text')],
+          ['UPDATED', time('updatedAt')],
+        ],
+      },
+      {
+        heading: 'Files',
+        rows: 'files',
+        columns: [
+          ['ID', ref('id')],
+          ['NAME', text('name')],
+          ['SIZE', size('sizeBytes')],
+          ['ABOUT', text('description')],
+        ],
+      },
+    ],
+  },
+  'config list': {
+    columns: [
+      ['SETTING', ref('name')],
+      ['VALUE', ref('value')],
+      ['FROM', text('from')],
+    ],
+  },
+  'config set': { columns: [], title: say('{name} is {value}'), facts: [['Kept in', ref('from')]] },
   whoami: {
     columns: [],
     title: first(

@@ -90,7 +90,7 @@ const forms = {
 function picture([name, { look, list, record }]: readonly [string, ReplyShape], form: keyof typeof forms): string {
   const printer = createPrinter(
     { look, ...(list !== null && { list, nextFlag: '--after', hasAll: true }) },
-    { ...forms[form], hasColours: false, now: sampleNow },
+    { ...forms[form], colours: 'none', now: sampleNow },
   )
   const rows = [0, 1, 2].map((row) => sampleRecord(record, row))
   const { text, remark } = printer.whole(list === null ? rows[0] : { [list]: rows, nextCursor: 'c2' })

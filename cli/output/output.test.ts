@@ -11,6 +11,7 @@ const terminal = (columns: number | undefined) => {
     stderr: () => stdout,
     wanted: null,
     hasColours: false,
+    hasPalette: false,
     pager: null,
     isDebugging: false,
     isInRun: false,

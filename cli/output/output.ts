@@ -60,6 +60,8 @@ export interface OutputOptions {
   wanted: WantedFormat | null
   /** null: as the terminal is. */
   hasColours: boolean | null
+  /** The terminal has 256 colours. */
+  hasPalette: boolean
   /** The program in which what is longer than the screen is shown; null: none. */
   pager: string | null
   isDebugging: boolean
@@ -80,6 +82,7 @@ export function createOutput(options: OutputOptions): Output {
   const complain = (text: string) => void (stderr ??= options.stderr()).write(terminalText(text))
   const isTerminal = stdout.isTTY && !options.isInRun
   const hasColours = wanted !== 'tsv' && (options.hasColours ?? isTerminal)
+  const colours = hasColours ? (options.hasPalette ? 'palette' : 'basic') : 'none'
   const format = wanted === 'json' || (wanted === null && !isTerminal) ? 'json' : 'table'
   /** The end of a piece that may continue in the next one. */
   let held = ''
@@ -93,7 +96,7 @@ export function createOutput(options: OutputOptions): Output {
     (await import('./printer.ts')).createPrinter(shape, {
       width: columns,
       isPlain: !isTerminal || wanted === 'tsv',
-      hasColours,
+      colours,
       now: options.now(),
     })
   const show = ({ text, remark }: { text: string; remark: string | null }) => {
@@ -115,18 +118,22 @@ export function createOutput(options: OutputOptions): Output {
     isJsonWanted: wanted === 'json',
     width: Math.min(100, columns ?? 100),
     isTerminal,
-    paint: paintFor(hasColours),
+    paint: paintFor(colours),
     async result(value, shape) {
       if (value === undefined) return
       if (format === 'json') writeJson(value)
       else {
-        const { text, remark } = (await printer(shape)).whole(value)
+        const shown = await printer(shape)
+        await shown.prepare(value)
+        const { text, remark } = shown.whole(value)
         await printLong(text)
         show({ text: '', remark })
       }
     },
     async screen(value, shape, below) {
-      const lines = (await printer(shape)).whole(value).text.trimEnd().split('\n')
+      const shownBy = await printer(shape)
+      await shownBy.prepare(value)
+      const lines = shownBy.whole(value).text.trimEnd().split('\n')
       // A line that is too long wraps, which the printer sees to; the last row stays free, so that nothing scrolls.
       const room = Math.max(1, (stdout.rows || 24) - 3)
       const shown =
@@ -138,6 +145,7 @@ export function createOutput(options: OutputOptions): Output {
     async pages(pages, shape) {
       const shown = format === 'json' ? (await import('./json-pages.ts')).createJsonPages(shape) : await printer(shape)
       for await (const page of pages) {
+        await shown.prepare(page)
         show(shown.page(page))
         await drained()
       }

@@ -13,7 +13,7 @@ const page = (data: readonly unknown[], more = {}) => ({
   ...more,
 })
 const print = (value: unknown, shape: Shape = {}, options: Partial<PrinterOptions> = {}) =>
-  createPrinter(shape, { width: 80, isPlain: false, hasColours: false, now, ...options }).whole(value).text
+  createPrinter(shape, { width: 80, isPlain: false, colours: 'none', now, ...options }).whole(value).text
 const runs: Shape = { look: 'Run', list: 'data', nextFlag: '--after', hasAll: true }
 
 describe('what has no look', () => {
@@ -69,7 +69,7 @@ describe('a table', () => {
   })
 
   test('pages share the columns of the first, and the end says what was left out', () => {
-    const printer = createPrinter(runs, { width: 24, isPlain: false, hasColours: false, now })
+    const printer = createPrinter(runs, { width: 24, isPlain: false, colours: 'none', now })
     const texts = [[{ id: 'run_1', status: 'queued' }], [{ id: 'run_123456', status: 'cancelled' }]].map(
       (rows) => printer.page(page(rows)).text,
     )
@@ -105,7 +105,7 @@ test('colours say how a run stands, and end with the cell', () => {
     { id: 'run_1', status: 'failed' },
     { id: 'run_2', status: 'succeeded' },
   ]
-  const text = print(page(rows), runs, { hasColours: true })
+  const text = print(page(rows), runs, { colours: 'basic' })
   expect(text).toContain('\u001b[31mfailed\u001b[0m')
   expect(text).toContain('\u001b[32msucceeded\u001b[0m')
 })

@@ -1,4 +1,5 @@
 import { fieldAt, textAt } from '../replies/fields.ts'
+import type { NameThings } from './things.ts'
 
 /** What a result is, for the table that people see. Without a look the most telling fields are shown. */
 export interface Shape {
@@ -9,6 +10,8 @@ export interface Shape {
   nextFlag?: string | undefined
   /** `--all` reads all pages. */
   hasAll?: boolean
+  /** Finds out what people call the things in it; without one they are shown by their ids. */
+  nameThings?: NameThings
 }
 
 const listKeys = ['data', 'devices', 'sources', 'runs', 'results']

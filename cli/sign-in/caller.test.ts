@@ -29,7 +29,7 @@ test('inside a run, calls use the token of the run and no file is read', async (
     runId: 'run_1',
     isDebugging: false,
     hasColours: null,
-    pager: null,
+    hasPalette: false,
   }
   expect(await callerOf(env, null)).toEqual({
     server: 'http://127.0.0.1:1',
@@ -56,7 +56,7 @@ test('inside a run, the login of the machine is never read, even if environment 
     runId: null,
     isDebugging: false,
     hasColours: null,
-    pager: null,
+    hasPalette: false,
   }
   expect(await callerOf(outside, null)).toMatchObject({ token: 'svc_pat_person', source: 'login' })
   // A program of a person without a login file; it counts more than the file.

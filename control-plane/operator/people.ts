@@ -1,3 +1,4 @@
+import { loginTokenPrefix } from '../../shared/lib/places.ts'
 import { idFrom, type PersonUuid, type WorkspaceUuid } from '../../shared/lib/ids.ts'
 import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
@@ -118,7 +119,7 @@ export async function memberByEmail(
 
 /** Revokes a login token by its id or by the token itself. */
 export async function revokeToken(db: Db, world: World, token: string): Promise<{ tokenId: string; revoked: true }> {
-  const by = token.startsWith('svc_pat_') ? { tokenHash: hashToken(token) } : { id: token }
+  const by = token.startsWith(loginTokenPrefix) ? { tokenHash: hashToken(token) } : { id: token }
   const tokenId = await revokeLoginToken(db, by, world.now())
   if (tokenId === null) throw new OperatorError('No valid login token has this id or text.')
   return { tokenId, revoked: true }

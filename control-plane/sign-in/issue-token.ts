@@ -1,3 +1,4 @@
+import { loginTokenPrefix } from '../../shared/lib/places.ts'
 import type { PersonRef, WorkspaceUuid } from '../../shared/lib/ids.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
@@ -18,7 +19,7 @@ export async function issueToken(
   world: World,
   grant: { user: Pick<UserRow, 'id' | 'publicId'>; workspaceId: WorkspaceUuid; name: string; lifeMs?: number | null },
 ): Promise<NewToken> {
-  const token = newToken(world, 'svc_pat_')
+  const token = newToken(world, loginTokenPrefix)
   const tokenId = world.id('tok_')
   await insertLoginToken(db, {
     id: tokenId,

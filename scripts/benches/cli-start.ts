@@ -39,10 +39,14 @@ export const cliStart: Bench = {
         timed(args, env)
     const results: Result[] = []
     try {
+      const made = await run(process.execPath, [main, 'task', 'create', '--title', 'Be read'], { env })
+      const { key } = JSON.parse(made.stdout) as { key: string }
       for (const [name, args, limit] of [
         ['svc --version', ['--version'], 1.5],
         ['svc run output (in a run)', ['run', 'output', '--data', '{"ok":true}'], 1.5],
-        ['svc run list', ['run', 'list'], 2.8],
+        ['svc task get (in a run)', ['task', 'get', key], 1.5],
+        ['svc comment add (in a run)', ['comment', 'add', key, '--body', 'Read.'], 1.5],
+        ['svc run list (in a run)', ['run', 'list'], 1.8],
         ['svc --help', ['--help'], 2.8],
         ['svc run create --help', ['run', 'create', '--help'], 2.8],
       ] as const) {

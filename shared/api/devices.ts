@@ -20,6 +20,18 @@ export const liveness = z.discriminatedUnion('kind', [
 
 const displayName = z.string().trim().min(1).max(100).describe('Name shown for the device.')
 
+const metLimit = z
+  .object({
+    reason: z.enum(['rate_limit', 'provider_overloaded']),
+    provider: z.string().describe('The harness, for some with the provider that its model names.'),
+    access: z
+      .enum(['sign_in', 'key'])
+      .describe("`key`: an agent's own key met it; all others, what the device is signed in with."),
+    since: timestamp.nullable().describe('null: not known.'),
+    until: timestamp,
+  })
+  .meta({ id: 'DeviceLimit' })
+
 export const device = z
   .object({
     deviceId: deviceUuid.describe('Of the connection; PATCH and DELETE take this one.'),
@@ -45,6 +57,7 @@ export const device = z
     claimState: claimState
       .nullable()
       .describe('Whether the device takes runs, and why not; null before its first report.'),
+    limits: z.array(metLimit).describe('What keeps runs of a provider waiting here now, and until when.'),
     runsBy: z.enum(runsByChoices).describe('Whose wakes it takes: of its owner, also of admins, or of all members.'),
     remoteControlRevokedAt: timestamp.nullable(),
     createdAt: timestamp,

@@ -140,7 +140,9 @@ export const fileRoutes = {
   delete: defineRoute({
     id: 'files.delete',
     endpoint: 'DELETE /files/{id}',
-    summary: 'Delete a file; its current bytes are removed at once',
+    summary: 'Delete a file for good: its bytes are removed at once',
+    description:
+      'It cannot be restored. One that is deleted with others (`svc file bulk-delete`) can be, for ten minutes.',
     params,
     errors: ['sweeper_not_registered'],
     cli: { command: 'file delete', asks: true, positionals, example: `svc file delete ${exampleFile}` },

@@ -82,6 +82,12 @@ export const run = z
     environment: runEnvironment.nullable(),
     costUsd: z.string().nullable().describe('Decimal; null when not measured.'),
     workflowStep: workflowStepOfRun.optional().describe('The step of a workflow that it does; only then is it there.'),
+    promptStart: z
+      .string()
+      .optional()
+      .describe(
+        'The first words of its prompt, at most 200 characters; only of a run without a task or a step, and where its prompt has words.',
+      ),
     createdAt: timestamp,
     startedAt: timestamp.nullable(),
     completedAt: timestamp.nullable(),

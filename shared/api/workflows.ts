@@ -92,7 +92,6 @@ export const workflowRoutes = {
     endpoint: 'GET /workflows/runs/{workflowRunId}',
     summary: 'Read one run of a workflow with its steps',
     params: runParams,
-    malformedParam: 'resource_not_found',
     reply: workflowRun,
     cli: {
       command: 'workflow runs get',
@@ -106,7 +105,6 @@ export const workflowRoutes = {
     endpoint: 'POST /workflows/runs/{workflowRunId}/cancel',
     summary: 'Cancel a run of a workflow, and what is open of it',
     params: runParams,
-    malformedParam: 'resource_not_found',
     reply: workflowRun,
     errors: ['invalid_status_transition'],
     cli: {

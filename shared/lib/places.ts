@@ -14,7 +14,7 @@ export const placeVariables = {
   data: 'SVC_DATA_DIR',
 } as const
 
-export const configFiles = { login: 'login.json' } as const
+export const configFiles = { login: 'login.json', settings: 'settings.json' } as const
 
 export const stateFiles = {
   identity: 'identity.json',

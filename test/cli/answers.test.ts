@@ -58,6 +58,7 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
     stderr: () => stderr,
     wanted: 'json',
     hasColours: null,
+    hasPalette: false,
     pager: null,
     now: () => 0,
     isDebugging: false,

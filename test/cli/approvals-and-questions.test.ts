@@ -140,20 +140,21 @@ test('a person answers with a text or with keys', async () => {
   expect((await home.svc(['question', 'answer', ids.question])).status).toBe(2)
 })
 
-test('a text that is the key of an option chooses it; any other is a text', async () => {
+test('a text that is the key of an option, or reads as one option alone, chooses it; any other is a text', async () => {
   const options = [
     { key: 'eu', label: 'Europe' },
     { key: 'us', label: 'eu' },
   ]
   await signedIn(() => ({ body: { id: ids.question, status: 'open', answerMode: 'single_select', options } }))
-  const args = [['eu'], [' us\n'], ['Europe'], ['EU'], ['eu', '--select', 'us'], ['--select', 'eu']]
+  const args = [['eu'], [' us\n'], ['europe '], ['EU'], ['north'], ['eu', '--select', 'us'], ['--select', 'Europe']]
   for (const more of args) await home.svc(['question', 'answer', ids.question, ...more])
   const answers = home.api.received.filter((call) => call.method === 'POST').map((call) => call.body)
   expect(answers).toEqual([
     { answer: { text: null, selected: ['eu'] } },
     { answer: { text: null, selected: ['us'] } },
-    { answer: { text: 'Europe', selected: null } },
+    { answer: { text: null, selected: ['eu'] } },
     { answer: { text: 'EU', selected: null } },
+    { answer: { text: 'north', selected: null } },
     { answer: { text: 'eu', selected: ['us'] } },
     { answer: { text: null, selected: ['eu'] } },
   ])

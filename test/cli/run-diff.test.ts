@@ -205,8 +205,8 @@ describe('on a terminal', () => {
 
   test('it has colours, and shows what a file would hide from its reader', async () => {
     const text = await shown([], {})
-    expect(text).toContain('\u001b[32m+hidden ^[[8mline^[[2J <U+202E>gnp.exe\u001b[0m')
-    expect(text).toContain('\u001b[31m-before\u001b[0m')
+    expect(text).toContain('\u001b[38;5;28m+hidden ^[[8mline^[[2J <U+202E>gnp.exe\u001b[0m')
+    expect(text).toContain('\u001b[38;5;167m-before\u001b[0m')
     expect(text).toContain('run_2bX7mR4kJ9sQ1wZe worked in the folder at the same time')
     expect(await shown([], { NO_COLOR: '1' })).not.toContain('\u001b[')
     expect(await shown(['--color', 'never'], {})).not.toContain('\u001b[')
@@ -215,7 +215,7 @@ describe('on a terminal', () => {
   test('what is longer than the screen goes through the pager', async () => {
     const long = patch + Array.from({ length: 60 }, (_, at) => `+line ${at}\n`).join('')
     const paged = await shown([], { SVC_PAGER: 'sed s/^/paged:/' }, long)
-    expect(paged).toContain('paged:\u001b[32m+line 59')
+    expect(paged).toContain('paged:\u001b[38;5;28m+line 59')
     expect(await shown([], { SVC_PAGER: 'sed s/^/paged:/' })).not.toContain('paged:')
   })
 })

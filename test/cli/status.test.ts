@@ -64,6 +64,34 @@ test('what waits for a person comes first, with the command that answers, then w
   await run.end('question_asked')
 })
 
+test('a limit that a provider told is shown with its end', async () => {
+  const { server } = real
+  const agent = await server.createAgent({ harness: 'claude', command: null })
+  const runId = await server.startRun(agent.id)
+  const limitResetsAt = server.world.now() + 3 * 3_600_000
+  // Runs that the test before left waiting come first.
+  let run = await device.take()
+  for (; run.runId !== runId; run = await device.take()) await run.end()
+  await run.end('rate_limited', { sessionId: 'ses-1', limitResetsAt })
+  const isTold = async () => (await server.ok('/devices')).devices[0].limits
+  await expect.poll(isTold).toHaveLength(1)
+  const shown = JSON.parse(await svc('status'))
+  expect(shown.summary).toContain('1 limit of a provider is reached')
+  const until = new Date(limitResetsAt).toISOString()
+  expect(shown.limits).toMatchObject([{ provider: 'claude', reason: 'rate_limit', until }])
+  expect(await svc('status', '-o', 'tsv')).toMatch(new RegExp(`claude\trate limit\tsign in\t\\S+\t${until}\t`))
+})
+
+test('a device that is away is shown', async () => {
+  const { displayName } = (await real.server.ok('/devices')).devices[0]
+  expect(JSON.parse(await svc('status'))).toMatchObject({ away: [] })
+  await device.disconnect()
+  real.server.world.advance(600_000)
+  const shown = JSON.parse(await svc('status'))
+  expect(shown.summary).toMatch(/devices? (is|are) away/)
+  expect(shown.away[0]).toMatchObject({ displayName })
+})
+
 test('hours that are none are refused', async () => {
   const { status, stderr } = await real.svc(['status', '--hours', 'soon'], {})
   expect([status, stderr]).toEqual([2, expect.stringContaining('--hours takes a number of hours')])

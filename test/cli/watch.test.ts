@@ -176,6 +176,6 @@ test('on a terminal `run create --wait` and `run events --follow` show the same,
     expect(await over, shown.text).toBe(0)
     await waitFor(() => shown.text.includes('succeeded'), 'the last line')
     expect(shown.text).toContain(`\u001b[1m${runId} · @builder · claude · laptop\u001b[0m`)
-    expect(shown.text).toContain('\r\nHello.\r\n\u001b[32m✓ succeeded in 1m 5s')
+    expect(shown.text).toContain('\r\nHello.\r\n\u001b[38;5;28m✓ succeeded in 1m 5s')
   }
 })

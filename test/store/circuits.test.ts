@@ -2,6 +2,7 @@ import { idFrom, type DeviceRef } from '../../shared/lib/ids.ts'
 import { expect } from 'vitest'
 import {
   findCircuit,
+  listCircuits,
   listWorkspacesWithTrial,
   removeCircuitsBefore,
   replaceCircuit,
@@ -32,6 +33,9 @@ onBoth('a breaker is one for each provider and device, and is seen until its tri
   }
   expect(await seen(at)).toEqual(['claude 5', 'opencode/openai 40'])
   expect(await seen(at + 5)).toEqual(['opencode/openai 40'])
+  expect(await listCircuits(root, workspaceId, at + 4)).toMatchObject([{ provider: 'claude' }, again])
+  expect(await listCircuits(root, workspaceId, at + 5)).toEqual([again])
+  expect(await listCircuits(root, await seedWorkspace(root), at)).toEqual([])
   expect(await listWorkspacesWithTrial(root, at + 4, at + 40)).toEqual([workspaceId])
   expect(await listWorkspacesWithTrial(root, at + 5, at + 39)).toEqual([])
   await removeCircuitsBefore(root, at + 40)

@@ -16,6 +16,7 @@ import {
   listRunning,
   loadOccupancy,
 } from '../../control-plane/resources/runs/live-store.ts'
+import { listPromptStarts } from '../../control-plane/resources/runs/details-store.ts'
 import { listRuns, listRunsByIds, type RunFilter } from '../../control-plane/resources/runs/list-store.ts'
 import { findRun, findRunInWorkspace } from '../../control-plane/resources/runs/store.ts'
 import { insertParticipants } from '../../control-plane/resources/conversations/participant-store.ts'
@@ -39,6 +40,14 @@ async function seedAgentIn(db: Db) {
 }
 
 describe('one run', () => {
+  onBoth('has the beginning of its prompt, if it has one', async ({ root }) => {
+    const agent = await seedAgentIn(root)
+    const [long, none] = [await seedRun(root, agent, {}, { prompt: '🚀two words' }), await seedRun(root, agent)]
+    await seedRun(root, agent, {}, { prompt: 'not asked for' })
+    expect(await listPromptStarts(root, [long.id, none.id], 4)).toEqual(new Map([[long.id, '🚀two']]))
+    expect(await listPromptStarts(root, [], 4)).toEqual(new Map())
+  })
+
   onBoth('is found in its workspace only, as it was stored', async ({ root }) => {
     const agent = await seedAgentIn(root)
     const run = await seedRun(root, agent, { modelId: 'm', folderId: idFrom<FolderRef>('fs_a') })

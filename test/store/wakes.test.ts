@@ -207,8 +207,13 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   const known = await seedRun(root, agent, { harness: 'codex' })
   await endRun(root, { runId: known.id, exitReason: 'rate_limited', at: at + 5, ...none, limitResetsAt: at + 900 })
   const { workspaceId } = agent
-  await closeQuota(root, { workspaceId, account: 'codex/dvc_a', resetsAt: at + 900 })
-  await closeQuota(root, { workspaceId, account: 'codex/dvc_a', resetsAt: at + 800 })
+  const close = (closedAt: number, resetsAt: number) =>
+    closeQuota(root, { workspaceId, account: 'codex/dvc_a', closedAt, resetsAt })
+  await close(at - 100, at - 50)
+  // Nobody was kept from it meanwhile, so it is closed since now; a later limit of one that is closed tells only when it ends.
+  await close(at, at + 850)
+  await close(at + 5, at + 900)
+  await close(at + 6, at + 800)
   const since = async (time: number) => {
     const found = await loadOccupancy(root, {
       workspaceId,
@@ -222,11 +227,11 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   expect(await since(at)).toEqual([[{ agentRef: agent.id, harness: 'claude' }], [window]])
   expect(await since(at + 5)).toEqual([[], [window]])
   expect(await since(at + 900)).toEqual([[], []])
-  expect(await listQuotaWindows(root, workspaceId, at + 899)).toEqual([{ workspaceId, ...window }])
+  expect(await listQuotaWindows(root, workspaceId, at + 899)).toEqual([{ workspaceId, ...window, closedAt: at }])
   expect(await listWorkspacesWithReset(root, at + 899, at + 900)).toEqual([workspaceId])
   expect(await listWorkspacesWithReset(root, at + 900, at + 1_000)).toEqual([])
   await removeQuotasBefore(root, at + 900)
-  expect(await listQuotaWindows(root, workspaceId, 0)).toEqual([{ workspaceId, ...window }])
+  expect(await listQuotaWindows(root, workspaceId, 0)).toEqual([{ workspaceId, ...window, closedAt: at }])
   await removeQuotasBefore(root, at + 901)
   expect(await listQuotaWindows(root, workspaceId, 0)).toEqual([])
 })

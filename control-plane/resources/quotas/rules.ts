@@ -46,6 +46,48 @@ export function accountsOf(readiness: ProviderReadiness | Record<string, never>)
 /** The harness of an account, or of a provider. */
 export const harnessOfAccount = (account: string): string => account.split('/', 1)[0]!
 
+/** The limit of a provider that runs on a device meet now. */
+export interface MetLimit {
+  reason: 'rate_limit' | 'provider_overloaded'
+  /** A harness, for some with the provider that its model names. */
+  provider: string
+  /** How the provider is used: by what the device is signed in with, or by an agent's own key. */
+  access: 'sign_in' | 'key'
+  /** null: nobody wrote it down. */
+  since: number | null
+  until: number
+}
+
+/** `windows` and `open`: those of the workspace that are not over. */
+export function limitsOf(
+  device: AccountHolder,
+  {
+    windows,
+    open,
+  }: {
+    windows: readonly { account: string; closedAt: number | null; resetsAt: number }[]
+    open: readonly Circuit[]
+  },
+): MetLimit[] {
+  const closed = windows.flatMap(({ account, closedAt, resetsAt }): MetLimit[] => {
+    const provider = harnessOfAccount(account)
+    const isSignIn = accountOf(device, provider) === account
+    if (!isSignIn && !account.startsWith(`${provider}/${device.personUuid}/sec_`)) return []
+    const access = isSignIn ? 'sign_in' : 'key'
+    return [{ reason: 'rate_limit', provider, access, since: closedAt, until: resetsAt }]
+  })
+  const failing = open
+    .filter((circuit) => circuit.device === device.publicId)
+    .map(({ provider, openedAt, openUntil }): MetLimit => ({
+      reason: 'provider_overloaded',
+      provider,
+      access: 'sign_in',
+      since: openedAt,
+      until: openUntil,
+    }))
+  return [...closed, ...failing]
+}
+
 export interface Quota {
   /** Runs that may still begin on the account now. */
   room: number

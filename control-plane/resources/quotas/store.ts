@@ -1,21 +1,32 @@
 import type { DeviceRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
-import { int, text, time } from '../../db/columns.ts'
+import { int, nullableTime, text, time } from '../../db/columns.ts'
 import { deviceRef, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command, query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** An account (see `accountOf`) that a provider's limit keeps from being used until `resetsAt`. */
-const windows = table('quota_windows', { workspaceId: workspaceUuid, account: text, resetsAt: time })
+/** An account (see `accountOf`) that a provider's limit keeps from being used until `resetsAt`. `closedAt` is null where nobody wrote it down. */
+const windows = table('quota_windows', {
+  workspaceId: workspaceUuid,
+  account: text,
+  resetsAt: time,
+  closedAt: nullableTime,
+})
 export type QuotaWindow = RowOf<typeof windows>
 
-/** Several runs may reach one limit; the latest reset that was told counts. */
-export async function closeQuota(db: Db, window: QuotaWindow): Promise<void> {
+/** Several runs may reach one limit; the latest reset that was told counts, and an account that is closed stays so since it was. */
+export async function closeQuota(db: Db, window: QuotaWindow & { closedAt: number }): Promise<void> {
+  const { resetsAt, closedAt } = window
+  const since = db.raw('case when quota_windows.resets_at > ? then coalesce(quota_windows.closed_at, ?) else ? end', [
+    closedAt,
+    closedAt,
+    closedAt,
+  ])
   await db('quota_windows')
     .insert(windows.toColumns(window))
     .onConflict(['workspace_id', 'account'])
-    .merge()
+    .merge({ resets_at: resetsAt, closed_at: since })
     .where('quota_windows.resets_at', '<', window.resetsAt)
 }
 
@@ -50,7 +61,7 @@ const circuits = table('provider_circuits', {
   openedAt: time,
   openUntil: time,
 })
-type CircuitRow = RowOf<typeof circuits>
+export type CircuitRow = RowOf<typeof circuits>
 
 export async function replaceCircuit(db: Db, circuit: CircuitRow): Promise<void> {
   await db('provider_circuits')
@@ -65,6 +76,12 @@ export const findCircuit = (
   db: Db,
   of: { workspaceId: WorkspaceUuid; device: DeviceRef; provider: string },
 ): Promise<CircuitRow | null> => one.first(db, [of.workspaceId, of.device, of.provider])
+
+const openOnes = circuits.query('where workspace_id = ? and open_until > ? order by device, provider')
+
+/** Lists the breakers of the workspace that are open after `since`. */
+export const listCircuits = (db: Db, workspaceId: WorkspaceUuid, since: number): Promise<CircuitRow[]> =>
+  openOnes.list(db, [workspaceId, since])
 
 const opened = query(
   'select distinct workspace_id from provider_circuits where open_until > ? and open_until <= ?',

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import type { TriedAct } from '../../../shared/runs/wall-acts.ts'
-import { json } from '../../db/columns.ts'
+import { json, text } from '../../db/columns.ts'
 import { runId } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
@@ -23,6 +23,16 @@ const specs = query(
 /** The specs that these runs are started with, by run. */
 export async function listSpecs(db: Db, runIds: readonly RunId[]): Promise<Map<RunId, RunSpec>> {
   return new Map(await specs.list(db, [runIds]))
+}
+
+const promptStarts = query(
+  'select run_id, substr(prompt, 1, ?) as start from run_details where run_id in ? and prompt is not null',
+  z.object({ run_id: runId, start: text }).transform((r) => [r.run_id, r.start] as const),
+)
+
+/** So many characters from the beginning of the prompts of these runs, by run. */
+export async function listPromptStarts(db: Db, runIds: readonly RunId[], chars: number): Promise<Map<RunId, string>> {
+  return new Map(await promptStarts.list(db, [chars, runIds]))
 }
 
 /** Sets the run's typed output; a later one replaces it. */

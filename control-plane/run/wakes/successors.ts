@@ -174,7 +174,7 @@ async function closeAccount(
   const account = device === null ? undefined : accounts.get(device)
   // A device that was removed meanwhile.
   if (account === undefined) return
-  await closeQuota(db, { workspaceId, account, resetsAt })
+  await closeQuota(db, { workspaceId, account, resetsAt, closedAt: at })
   for (const [publicId, own] of accounts)
     if (own === account) await publish(db, { topic: 'device.changed', key: publicId, at })
 }

@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
-import { streamRedactor, wholeValues } from '../../run-host/output/redaction.ts'
-import { Redactor } from '../../../shared/lib/redact.ts'
-import type { ProcessExit } from '../adapter.ts'
+import { killed, line, secret, toldWords } from '../../../test/kit/told-words.ts'
 import { codexDialogue } from './dialogue.ts'
 
-const killed: ProcessExit = { exitCode: null, signal: 'SIGKILL', stoppedFor: null }
-const secret = 'correct-horse-battery-staple'
-const secrets = [{ name: 'VAULT', value: secret }]
-const line = (value: unknown) => Buffer.from(`${JSON.stringify(value)}\n`)
 const note = (method: string, params: object) => line({ method, params: { threadId: 'own', turnId: 't', ...params } })
 const begins = (id: string, more: object = {}) =>
   note('item/started', { item: { type: 'agentMessage', id, text: '' }, ...more })
@@ -20,23 +14,7 @@ const ends = (status = 'completed', error: object | null = null) =>
   note('turn/completed', { turn: { id: 't', status, error } })
 const ready = [line({ id: 2, result: { thread: { id: 'own' } } }), line({ id: 3, result: { turn: { id: 't' } } })]
 
-function play(...lines: Uint8Array[]) {
-  const dialogue = codexDialogue(specOf({ harness: 'codex' }), {
-    redactText: wholeValues(new Redactor(secrets)).text,
-    redactStream: () => streamRedactor(new Redactor(secrets)),
-  })
-  const outputs = [dialogue.open(), ...[...ready, ...lines].map((each) => dialogue.push(each)), dialogue.end(killed)]
-  return { events: merged(outputs).events, dialogue }
-}
-const told = (...lines: Uint8Array[]) =>
-  play(...lines)
-    .events.filter(({ kind }) => kind !== 'session')
-    .map(({ kind, data }) => [kind, 'text' in data ? data.text : null])
-const said = (...lines: Uint8Array[]) =>
-  told(...lines)
-    .filter(([kind]) => kind === 'text')
-    .map(([, text]) => text)
-    .join('')
+const { play, told, said } = toldWords((redaction) => codexDialogue(specOf({ harness: 'codex' }), redaction), ready)
 
 describe('what codex says', () => {
   it('is told in the pieces in which it was recorded, once, and is the result', () => {

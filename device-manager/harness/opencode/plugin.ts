@@ -24,6 +24,8 @@ export interface PluginSettings {
  * Without standard input nobody decides any more: opencode exits, so a call that waits is never made. There, and on a
  * signal, the plugin first aborts what goes on: opencode alone would leave its tools alive, which have sessions of their own.
  *
+ * It runs in opencode's process and can be given no clock of ours, so it reads that of the machine.
+ *
  * opencode 1.18.33 imports the plugins of a repository whatever OPENCODE_DISABLE_PROJECT_CONFIG says. Where the lists have
  * a say, the plugin therefore refuses to load any module from a file that is neither svc's nor the person's: what lies in
  * opencode's own folder of settings, and the packages that their settings name.

@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
-import { streamRedactor, wholeValues } from '../../run-host/output/redaction.ts'
-import { Redactor } from '../../../shared/lib/redact.ts'
-import type { ProcessExit } from '../adapter.ts'
+import { killed, line, secret, toldWords } from '../../../test/kit/told-words.ts'
 import { opencodeDialogue } from './dialogue.ts'
 
-const killed: ProcessExit = { exitCode: null, signal: 'SIGKILL', stoppedFor: null }
-const secret = 'correct-horse-battery-staple'
-const secrets = [{ name: 'VAULT', value: secret }]
-const line = (value: object) => Buffer.from(`${JSON.stringify(value)}\n`)
 const eventOf = (type: string, properties: object) => line({ event: { type, properties: { ...properties } } })
 const main = 'ses_main'
 const message = (id: string, sessionID = main) =>
@@ -28,23 +22,10 @@ const says = (partID: string, delta: string, changes: object = {}) =>
   eventOf('message.part.delta', { sessionID: main, messageID: 'm1', partID, field: 'text', delta, ...changes })
 const idle = eventOf('session.idle', { sessionID: main })
 
-function play(...lines: Uint8Array[]) {
-  const dialogue = opencodeDialogue(specOf({ harness: 'opencode' }), {
-    redactText: wholeValues(new Redactor(secrets)).text,
-    redactStream: () => streamRedactor(new Redactor(secrets)),
-  })
-  const outputs = [dialogue.open(), ...[...ready, ...lines].map((each) => dialogue.push(each)), dialogue.end(killed)]
-  return { events: merged(outputs).events, dialogue }
-}
-const told = (...lines: Uint8Array[]) =>
-  play(...lines)
-    .events.filter(({ kind }) => kind !== 'session')
-    .map(({ kind, data }) => [kind, 'text' in data ? data.text : null])
-const said = (...lines: Uint8Array[]) =>
-  told(...lines)
-    .filter(([kind]) => kind === 'text')
-    .map(([, text]) => text)
-    .join('')
+const { play, told, said } = toldWords(
+  (redaction) => opencodeDialogue(specOf({ harness: 'opencode' }), redaction),
+  ready,
+)
 
 describe('what opencode says', () => {
   it('is told in the pieces in which it was recorded, once, and is the result', () => {

@@ -32,14 +32,21 @@ export type Shown =
   | { as: 'flag'; at: Path; yes: string; no: string }
   /** Whoever did it: handle, name or id. */
   | { as: 'person'; at: Path }
+  /** The id of a thing that people call otherwise: by its key or name where that can be found out. */
+  | { as: 'thing'; of: ThingKind; at: Path }
   /** The keys of an object with their values. */
   | { as: 'pairs'; at: Path }
   /**
-   * A sentence with `{path}` in it; empty where one of them is. `{word path}` and `{time path}` are shown as such, a list is counted.
+   * A sentence with `{path}` in it; empty where one of them is. `{word path}`, `{time path}` and `{task path}` are shown as such, a list
+   * is counted.
    */
   | { as: 'say'; text: string }
   /** The first that is not empty. */
   | { as: 'first'; of: readonly Shown[] }
+
+/** Things whose ids a list shows by what people call them: the handle of an agent, the key of a task, the names of all others. */
+export const thingKinds = ['agent', 'device', 'person', 'project', 'repo', 'task'] as const
+export type ThingKind = (typeof thingKinds)[number]
 
 /** The heading in a list, which is also the name of the fact in a single record. */
 export type Column = readonly [title: string, shown: Shown]
@@ -80,6 +87,7 @@ export const ref = (...at: readonly string[]): Shown => ({ as: 'ref', at })
 export const word = (...at: readonly string[]): Shown => ({ as: 'word', at })
 export const time = (...at: readonly string[]): Shown => ({ as: 'time', at })
 export const person = (...at: readonly string[]): Shown => ({ as: 'person', at })
+export const thing = (of: ThingKind, ...at: readonly string[]): Shown => ({ as: 'thing', of, at })
 export const count = (...at: readonly string[]): Shown => ({ as: 'count', at })
 export const size = (...at: readonly string[]): Shown => ({ as: 'size', at })
 export const lasting = (...at: readonly string[]): Shown => ({ as: 'duration', at })

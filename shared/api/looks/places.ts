@@ -1,4 +1,19 @@
-import { cents, count, first, flag, ref, say, size, status, text, time, word, type Look, type Looks } from './look.ts'
+import {
+  cents,
+  count,
+  first,
+  flag,
+  ref,
+  say,
+  size,
+  status,
+  text,
+  thing,
+  time,
+  word,
+  type Look,
+  type Looks,
+} from './look.ts'
 
 // Workspaces and their members, devices, folders and repositories.
 
@@ -71,6 +86,19 @@ const device: Look = {
     ['Created', time('createdAt')],
     ['Changed', time('updatedAt')],
   ],
+  sections: [
+    {
+      heading: 'Limits',
+      rows: 'limits',
+      columns: [
+        ['PROVIDER', ref('provider')],
+        ['WHY', word('reason')],
+        ['OF', word('access')],
+        ['SINCE', time('since')],
+        ['UNTIL', time('until')],
+      ],
+    },
+  ],
 }
 
 const folder: Look = {
@@ -80,8 +108,8 @@ const folder: Look = {
     ['STATUS', status('status', { why: ['state'] })],
     ['PATH', text('config.rootPath')],
     ['BRANCH', text('branch')],
-    ['DEVICE', ref('config.deviceId')],
-    ['REPOSITORY', ref('repoId')],
+    ['DEVICE', thing('device', 'config.deviceId')],
+    ['REPOSITORY', thing('repo', 'repoId')],
     ['ADDED', time('createdAt')],
   ],
   title: text('displayName'),
@@ -90,8 +118,8 @@ const folder: Look = {
     ['Binding', word('config.bindingState')],
     ['Path', text('config.rootPath')],
     ['Branch', text('branch')],
-    ['Device', ref('config.deviceId')],
-    ['Repository', ref('repoId')],
+    ['Device', thing('device', 'config.deviceId')],
+    ['Repository', thing('repo', 'repoId')],
     ['Added', time('createdAt')],
   ],
 }
@@ -176,7 +204,7 @@ export const placeLooks: Looks = {
     facts: [
       ['Commit', ref('commit')],
       ['Address', ref('url')],
-      ['Repository', ref('repoId')],
+      ['Repository', thing('repo', 'repoId')],
     ],
     sections: [
       {

@@ -29,7 +29,7 @@ const run: Look = {
       first(
         say('{task.id} {task.title}'),
         say('{workflowStep.workflow} {workflowStep.label}'),
-        text('workflowStep.workflow'),
+        text('workflowStep.workflow', 'promptStart'),
       ),
     ],
     ['CREATED', time('createdAt')],
@@ -39,7 +39,7 @@ const run: Look = {
     ['DEVICE', text('environment.deviceName', 'environment.type')],
     ['HARNESS', word('harness.id')],
   ],
-  title: first(say('{task.id} {task.title}'), say('Run of {agent.handle}'), ref('id')),
+  title: first(say('{task.id} {task.title}'), text('promptStart'), say('Run of {agent.handle}'), ref('id')),
   under: [
     status('status', { waits: { at: 'waitingOn.kind' }, why: ['exitReason', 'errorCode', 'gateReason'] }),
     ref('agent.handle'),

@@ -1,4 +1,19 @@
-import { count, first, flag, person, ref, say, size, status, text, time, word, type Look, type Looks } from './look.ts'
+import {
+  count,
+  first,
+  flag,
+  person,
+  ref,
+  say,
+  size,
+  status,
+  text,
+  thing,
+  time,
+  word,
+  type Look,
+  type Looks,
+} from './look.ts'
 
 // What waits for people (approvals, questions), and what people and agents say to each other.
 
@@ -11,7 +26,7 @@ const approval: Look = {
     ['ASKED BY', person('requestedBy')],
     ['WHEN', time('createdAt')],
     ['FOR', person('assignedTo')],
-    ['TASK', ref('taskId')],
+    ['TASK', thing('task', 'taskId')],
     ['RUN', ref('runId')],
   ],
   title: text('prompt'),
@@ -21,7 +36,7 @@ const approval: Look = {
     ['For', person('assignedTo')],
     ['Tool or thing', text('gatedThing.name')],
     ['Scope', word('gatedThing.scope')],
-    ['Task', ref('taskId')],
+    ['Task', thing('task', 'taskId')],
     ['Run', ref('runId')],
     ['Workflow run', ref('workflowStep.workflowRunId')],
     ['Change', say('{gatedThing.platformChange.method} {gatedThing.platformChange.path}')],
@@ -50,14 +65,14 @@ const question: Look = {
     ['ASKED BY', person('askedBy')],
     ['WHEN', time('createdAt')],
     ['ANSWER', text('answer.text', 'answer.selected')],
-    ['TASK', ref('taskId')],
+    ['TASK', thing('task', 'taskId')],
     ['RUN', ref('runId')],
   ],
   title: text('prompt'),
   under: [status('status'), word('answerMode'), person('askedBy')],
   facts: [
     ['ID', ref('id')],
-    ['Task', ref('taskId')],
+    ['Task', thing('task', 'taskId')],
     ['Run', ref('runId')],
     ['Conversation', ref('conversationId')],
     ['Workflow run', ref('workflowStep.workflowRunId')],
@@ -85,19 +100,19 @@ const question: Look = {
 const conversation: Look = {
   columns: [
     ['ID', ref('id')],
-    ['TITLE', first(text('title'), say('Task {taskId}'), word('kind'))],
+    ['TITLE', first(text('title'), say('Task {task taskId}'), word('kind'))],
     ['UNREAD', count('unreadCount')],
     ['LAST MESSAGE', text('lastMessagePreview')],
     ['WHEN', time('lastActivityAt')],
     ['KIND', word('kind')],
-    ['TASK', ref('taskId')],
+    ['TASK', thing('task', 'taskId')],
     ['AGENTS', count('agentParticipantCount')],
   ],
-  title: first(text('title'), say('Conversation of {taskId}'), ref('id')),
+  title: first(text('title'), say('Conversation of {task taskId}'), ref('id')),
   under: [word('kind'), say('agents {word triggerMode}'), time('lastActivityAt')],
   facts: [
     ['ID', ref('id')],
-    ['Task', ref('taskId')],
+    ['Task', thing('task', 'taskId')],
     ['Participants', person('participants')],
     ['Messages', count('messageCount')],
     ['Unread', count('unreadCount')],
@@ -121,7 +136,7 @@ const message: Look = {
   facts: [
     ['ID', ref('id')],
     ['Conversation', ref('conversationId')],
-    ['Task', ref('taskId')],
+    ['Task', thing('task', 'taskId')],
     ['Reply to', ref('parentMessageId')],
     ['Mentions', person('mentions')],
     ['Edited', time('editedAt')],

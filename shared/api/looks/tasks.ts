@@ -1,4 +1,19 @@
-import { first, flag, pairs, person, ref, say, size, status, text, time, word, type Look, type Looks } from './look.ts'
+import {
+  first,
+  flag,
+  pairs,
+  person,
+  ref,
+  say,
+  size,
+  status,
+  text,
+  thing,
+  time,
+  word,
+  type Look,
+  type Looks,
+} from './look.ts'
 import { runLooks } from './runs.ts'
 
 // Tasks and what hangs on them, projects, comments.
@@ -15,7 +30,7 @@ const task: Look = {
     ['UPDATED', time('updatedAt')],
     ['DUE', time('dueAt')],
     ['PULL REQUEST', say('#{pullRequest.number}')],
-    ['PROJECT', ref('projectId')],
+    ['PROJECT', thing('project', 'projectId')],
   ],
   title: text('title'),
   under: [ref('key'), state, status('priority'), person('assignee')],
@@ -23,11 +38,11 @@ const task: Look = {
     ['ID', ref('id')],
     ['Due', time('dueAt')],
     ['Begins', time('startAt')],
-    ['Project', ref('projectId')],
-    ['Parent', ref('parentTaskId')],
+    ['Project', thing('project', 'projectId')],
+    ['Parent', thing('task', 'parentTaskId')],
     ['Goal', ref('goalId')],
     ['Workflow', ref('workflowRef')],
-    ['Repository', ref('repoId')],
+    ['Repository', thing('repo', 'repoId')],
     ['Branch', ref('branchName')],
     ['Base branch', ref('baseBranch')],
     ['Pull request', first(say('#{pullRequest.number} {pullRequest.url}'))],
@@ -81,7 +96,7 @@ const comment: Look = {
     ['FILES', text('attachments.name')],
     ['REPLY TO', ref('parentMessageId')],
   ],
-  under: [person('author'), say('of {taskId}'), time('createdAt')],
+  under: [person('author'), say('of {task taskId}'), time('createdAt')],
   facts: [
     ['ID', ref('id')],
     ['Reply to', ref('parentMessageId')],
@@ -104,12 +119,12 @@ const comment: Look = {
 
 const dependency: Look = {
   columns: [],
-  title: say('{taskId} depends on {dependsOnTaskId}'),
+  title: say('{task taskId} depends on {task dependsOnTaskId}'),
   facts: [
     ['Type', word('type')],
     ['Since', time('createdAt')],
   ],
-  next: [{ say: 'svc task dependency list {taskId}' }],
+  next: [{ say: 'svc task dependency list {task taskId}' }],
 }
 
 const activity: Look = {
@@ -148,7 +163,7 @@ const project: Look = {
     ['NAME', text('name')],
     ['STATUS', status('status')],
     ['PREFIX', ref('prefix')],
-    ['LEAD', ref('leadAgentId')],
+    ['LEAD', thing('agent', 'leadAgentId')],
     ['UPDATED', time('updatedAt')],
     ['ABOUT', text('descriptionPreview')],
   ],
@@ -156,7 +171,7 @@ const project: Look = {
   under: [status('status'), ref('prefix')],
   facts: [
     ['ID', ref('id')],
-    ['Lead', ref('leadAgentId')],
+    ['Lead', thing('agent', 'leadAgentId')],
     ['Created', time('createdAt')],
     ['Changed', time('updatedAt')],
   ],
@@ -198,7 +213,7 @@ export const taskLooks: Looks = {
     title: say('#{number} {title}'),
     under: [status('state', { why: ['checks.state'] }), flag('isDraft', 'draft'), text('author')],
     facts: [
-      ['Task', ref('taskId')],
+      ['Task', thing('task', 'taskId')],
       ['Repository', ref('repo')],
       ['Address', ref('url')],
       ['Branch', say('{headBranch} into {baseBranch}')],
@@ -256,7 +271,7 @@ export const taskLooks: Looks = {
     facts: [
       ['Status', status('status')],
       ['Prefix', ref('prefix')],
-      ['Lead', ref('leadAgentId')],
+      ['Lead', thing('agent', 'leadAgentId')],
       ['Repository', ref('repoUrl')],
     ],
   },

@@ -1,4 +1,4 @@
-import { count, flag, person, ref, say, status, text, time, word, type Look, type Looks } from './look.ts'
+import { count, flag, person, ref, say, status, text, thing, time, word, type Look, type Looks } from './look.ts'
 
 // The wiki and learnings.
 
@@ -41,7 +41,7 @@ const revision: Look = {
     ['Page', ref('pageId')],
     ['Based on', ref('baseRevisionId')],
     ['Failed checks', word('failedChecks')],
-    ['Task', ref('taskId')],
+    ['Task', thing('task', 'taskId')],
     ['Run', ref('runId')],
   ],
 }
@@ -53,16 +53,16 @@ const learning: Look = {
     ['TOPIC', text('topic')],
     ['ABOUT', text('entities.name')],
     ['WHEN', time('createdAt')],
-    ['BY', ref('createdByAgentId', 'createdByUserId')],
+    ['BY', person('createdByAgentId', 'createdByUserId')],
   ],
   title: text('topic'),
-  under: [status('status'), ref('createdByAgentId', 'createdByUserId'), time('createdAt')],
+  under: [status('status'), person('createdByAgentId', 'createdByUserId'), time('createdAt')],
   facts: [
     ['ID', ref('id')],
     ['About', text('entities.name')],
     ['Approval', ref('approvalId')],
     ['Rejected because', text('rejectedReason')],
-    ['Task', ref('taskId')],
+    ['Task', thing('task', 'taskId')],
     ['Run', ref('runId')],
     ['Conversation', ref('conversationId')],
     ['Changed', time('updatedAt')],

@@ -1,4 +1,4 @@
-import { count, first, flag, person, ref, say, status, text, time, word, type Look, type Looks } from './look.ts'
+import { count, first, flag, person, ref, say, status, text, thing, time, word, type Look, type Looks } from './look.ts'
 
 // Automations and workflows.
 
@@ -17,13 +17,13 @@ const automation: Look = {
     ['NEXT', time('nextRunAt')],
     ['LAST RUN', status('lastRun.status')],
     ['WHEN', time('lastRun.startedAt')],
-    ['STARTS', first(say('workflow {workflow}'), ref('agentId'))],
+    ['STARTS', first(say('workflow {workflow}'), thing('agent', 'agentId'))],
   ],
   title: text('name'),
   under: [status('status'), schedule],
   facts: [
     ['ID', ref('id')],
-    ['Agent', ref('agentId')],
+    ['Agent', thing('agent', 'agentId')],
     ['Workflow', ref('workflow')],
     ['Next run', time('nextRunAt')],
     [
@@ -39,7 +39,7 @@ const automation: Look = {
     ['Model', text('modelId')],
     ['Runs in', word('environment')],
     ['When it still runs', word('concurrencyPolicy')],
-    ['Project', ref('projectId')],
+    ['Project', thing('project', 'projectId')],
     ['Created', time('createdAt')],
     ['Created by', person('createdBy')],
     ['Changed', time('updatedAt')],
@@ -151,7 +151,7 @@ const workflowRun: Look = {
 
 const started: Look = {
   ...workflowRun,
-  facts: [['Task', ref('taskId')], ...(workflowRun.facts ?? []).filter(([name]) => name !== 'Task')],
+  facts: [['Task', thing('task', 'taskId')], ...(workflowRun.facts ?? []).filter(([name]) => name !== 'Task')],
   sections: (workflowRun.sections ?? []).filter(({ heading }) => heading !== 'Steps'),
 }
 

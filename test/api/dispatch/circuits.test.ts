@@ -58,6 +58,8 @@ test('after three failures in a row the runs of the provider wait; one is tried,
   })
   const [, openUntil] = /^Overloaded.*Others wait until (\S+)\.$/.exec(await told(third)) as unknown as [string, string]
   expect(Date.parse(openUntil) - server.world.now()).toBeLessThanOrEqual(30_000)
+  const limit = { reason: 'provider_overloaded', provider: 'claude', access: 'sign_in', until: openUntil }
+  expect(await server.ok('/devices')).toMatchObject({ devices: [{ limits: [limit] }] })
   // Of any agent; another provider works, and so does another device.
   const waiting = [await server.startRun((await claudeAgent()).id), await server.startRun(id)]
   for (const runId of waiting)

@@ -55,6 +55,20 @@ test('a run that reached the limit is followed by one that waits for the account
   await limited.end('rate_limited', { sessionId: 'ses-1', limitResetsAt: resetsAt })
 
   expect((await device.next('config.changed')).limits).toEqual([{ harness: 'claude', resetsAt }])
+  const { devices } = await server.ok('/devices')
+  expect(devices).toMatchObject([
+    {
+      limits: [
+        {
+          reason: 'rate_limit',
+          provider: 'claude',
+          access: 'sign_in',
+          since: expect.any(String),
+          until: iso(resetsAt),
+        },
+      ],
+    },
+  ])
   const successor = await successorOf(limited.runId)
   const waits = {
     status: 'queued',
@@ -73,6 +87,7 @@ test('a run that reached the limit is followed by one that waits for the account
   await pass(5 * hour - 1_000)
   expect(device.pending).not.toContain('run.offer')
   await pass(1_000)
+  expect(await server.ok('/devices')).toMatchObject({ devices: [{ limits: [] }] })
   const first = await device.take()
   expect(first.runId).toBe(successor)
   expect(first.spec).toMatchObject({

@@ -52,6 +52,7 @@ describe('list', () => {
         providerReadiness: {},
         providerReadinessCapturedAt: null,
         claimState: null,
+        limits: [],
         runsBy: 'members',
         remoteControlRevokedAt: null,
         createdAt: expect.any(String),

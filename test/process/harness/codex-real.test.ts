@@ -14,6 +14,7 @@ import { killTheDecider } from '../../kit/killed-decider.ts'
 import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
 import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
+import { expectWordsOnce } from '../../kit/words-told-once.ts'
 
 // Drives the real codex over real pipes; only the model's server is scripted. In the short form recordings stand for
 // most of it, and harness-all.test.ts shows its runs, its session and its first start.
@@ -78,25 +79,8 @@ describe('codex is found', () => {
   })
 })
 
-it('tells what the model says while the model says it, and once, also where the program is killed in the middle', async () => {
-  const text = 'One letter after the other, and no word of it twice.'
-  await script({ thinking: 'Slowly, then.', text, chunkDelayMs: 30 })
-  const whole = drive()
-  await whole.done
-  expect(saidOf(whole.events).join('')).toBe(text)
-  expect(saidOf(whole.events).length).toBeGreaterThan(2)
-  expect(dataOf(whole.events, 'result')).toEqual([{ text, isError: false }])
-  await script({ text: text.repeat(20), chunkDelayMs: 60 })
-  const killed = drive()
-  const isNext = ({ kind }: RunEventBody) => kind === 'text' && saidOf(killed.events).length > 2
-  await killed.event(isNext)
-  killed.signal('SIGKILL')
-  await killed.done
-  const said = saidOf(killed.events).join('')
-  expect(text.repeat(20).startsWith(said)).toBe(true)
-  expect(said.length).toBeGreaterThan(10)
-  expect(dataOf(killed.events, 'result')).toEqual([])
-})
+it('tells what the model says while the model says it, and once, also where the program is killed in the middle', () =>
+  expectWordsOnce(drive, script))
 
 if (isLong) {
   describe('a run', () => {

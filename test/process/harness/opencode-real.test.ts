@@ -11,6 +11,7 @@ import { isAlive } from '../../kit/programs.ts'
 import { driveOpencode, opencodeMachine, writeOpencodeConfig } from '../../kit/real-opencode.ts'
 import { fetchHarness, servedBy, fileOf, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
+import { expectWordsOnce } from '../../kit/words-told-once.ts'
 
 // Drives the real opencode as a run host does; only the model's server is scripted.
 
@@ -69,25 +70,8 @@ it('is found with its version; of a provider of the person nobody can tell wheth
   expect(await detect()).toEqual({ installed: true, version: '1.18.33', signedIn: null, message: null })
 })
 
-it('tells what the model says while the model says it, and once, also where the program is killed in the middle', async () => {
-  const text = 'One letter after the other, and no word of it twice.'
-  await script({ thinking: 'Slowly, then.', text, chunkDelayMs: 30 })
-  const whole = drive()
-  await whole.done
-  expect(saidOf(whole.events).join('')).toBe(text)
-  expect(saidOf(whole.events).length).toBeGreaterThan(2)
-  expect(dataOf(whole.events, 'result')).toEqual([{ text, isError: false }])
-  await script({ text: text.repeat(20), chunkDelayMs: 60 })
-  const killed = drive()
-  const isNext = ({ kind }: RunEventBody) => kind === 'text' && saidOf(killed.events).length > 2
-  await killed.event(isNext)
-  killed.signal('SIGKILL')
-  await killed.done
-  const said = saidOf(killed.events).join('')
-  expect(text.repeat(20).startsWith(said)).toBe(true)
-  expect(said.length).toBeGreaterThan(10)
-  expect(dataOf(killed.events, 'result')).toEqual([])
-})
+it('tells what the model says while the model says it, and once, also where the program is killed in the middle', () =>
+  expectWordsOnce(drive, script))
 
 describe('a run', () => {
   it('says its words, calls its tool, hears a person, ends with its result, usage and session', async () => {

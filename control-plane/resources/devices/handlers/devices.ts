@@ -1,11 +1,14 @@
 import type { DeviceUuid } from '../../../../shared/lib/ids.ts'
 import { deviceRoutes } from '../../../../shared/api/devices.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { Db } from '../../../db/open.ts'
 import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
+import { accountsOf, limitsOf } from '../../quotas/rules.ts'
+import { listCircuits, listQuotaWindows } from '../../quotas/store.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
 import { findOwnedDevice } from '../lookup.ts'
 import { presentDevice } from '../own/present.ts'
@@ -72,5 +75,13 @@ async function findInWorkspace(db: Db, caller: PersonCaller, deviceUuid: DeviceU
 
 async function contextOf(db: Db, caller: PersonCaller, moment: { now: number; leaseMs: number }) {
   const workspace = await findWorkspace(db, caller.workspaceId)
-  return { ...moment, defaultDevice: workspace?.defaultDevice ?? null }
+  const [windows, open] = [
+    await listQuotaWindows(db, caller.workspaceId, moment.now),
+    await listCircuits(db, caller.workspaceId, moment.now),
+  ]
+  const limitsOfDevice = (device: DeviceRow) =>
+    limitsOf({ ...device, accounts: accountsOf(device.providerReadiness) }, { windows, open }).map(
+      ({ since, until, ...limit }) => ({ ...limit, since: toTimestamp(since), until: toTimestamp(until) }),
+    )
+  return { ...moment, defaultDevice: workspace?.defaultDevice ?? null, limitsOf: limitsOfDevice }
 }

@@ -9,6 +9,8 @@ export interface DeviceContext {
   leaseMs: number
   /** Durable id of the workspace's default device. */
   defaultDevice: DeviceRef | null
+  /** What providers keep a device from now. */
+  limitsOf(device: DeviceRow): Device['limits']
 }
 
 export function presentDevice(device: DeviceRow, context: DeviceContext): Device {
@@ -39,6 +41,7 @@ export function presentDevice(device: DeviceRow, context: DeviceContext): Device
     providerReadiness: device.providerReadiness,
     providerReadinessCapturedAt: toTimestamp(device.providerReadinessAt),
     claimState: device.claimState,
+    limits: context.limitsOf(device),
     runsBy: device.runsBy,
     remoteControlRevokedAt: toTimestamp(device.remoteControlRevokedAt),
     createdAt: toTimestamp(device.createdAt),

@@ -19,9 +19,11 @@ import { openHoldsOfRuns, type OpenHold } from '../../approvals/open-holds.ts'
 import { isAsking } from '../../approvals/rules.ts'
 import { livenessOf } from '../../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
+import { listPromptStarts } from '../details-store.ts'
 import { type RunRow } from '../store.ts'
 import { timingsOf } from '../timings.ts'
 import type { WhyFacts } from '../why.ts'
+import { lookedAtChars, promptStartOf } from './own/prompt-start.ts'
 import { listWorkflowSteps } from './workflow-step.ts'
 
 // Shows runs to clients. Everything a page of runs needs beside its rows is loaded once for all of them.
@@ -36,6 +38,8 @@ interface Surroundings extends Moment {
   /** null when no run of the page waits. */
   placement: PlacementFacts | null
   workflowSteps: ReadonlyMap<string, WorkflowStepOfRun>
+  /** The first words of the prompts of those runs that work on nothing with a title. */
+  promptStarts: ReadonlyMap<string, string>
 }
 
 export async function presentRuns(db: Db, runs: readonly RunRow[], moment: Moment): Promise<Run[]> {
@@ -106,6 +110,7 @@ async function load(
     devices: devices.length === 0 ? none : byKey(await listDevicesByPublicId(db, devices), 'publicId'),
     holds: askers.length === 0 ? none : await openHoldsOfRuns(db, askers),
     workflowSteps: await listWorkflowSteps(db, idsOf(runs.filter(({ workflowRunId }) => workflowRunId !== null))),
+    promptStarts: await promptStartsOf(db, runs),
   }
   const waiting = runs.filter(isWaiting)
   if (waiting[0] === undefined) return around
@@ -115,6 +120,18 @@ async function load(
     waiting: new Map(found.map(({ id, facts }) => [id, facts])),
     placement: await loadPlacementFacts(db, waiting[0].workspaceId, moment),
   }
+}
+
+async function promptStartsOf(db: Db, runs: readonly RunRow[]): Promise<ReadonlyMap<string, string>> {
+  const untitled = idsOf(runs.filter(({ taskKey, workflowRunId }) => taskKey === null && workflowRunId === null))
+  if (untitled.length === 0) return none
+  const begins = await listPromptStarts(db, untitled, lookedAtChars)
+  return new Map(
+    [...begins].flatMap(([id, begin]) => {
+      const start = promptStartOf(begin)
+      return start === null ? [] : [[id, start] as const]
+    }),
+  )
 }
 
 const idsOf = (runs: readonly RunRow[]) => runs.map((run) => run.id)
@@ -157,7 +174,10 @@ function presentRun(run: RunRow, around: Surroundings): Run {
     harness: { id: run.harness, ...withoutUndefined({ version: run.harnessVersion ?? undefined }) },
     environment: environmentOf(run, around),
     costUsd: run.costUsd,
-    ...withoutUndefined({ workflowStep: around.workflowSteps.get(run.id) }),
+    ...withoutUndefined({
+      workflowStep: around.workflowSteps.get(run.id),
+      promptStart: around.promptStarts.get(run.id),
+    }),
     createdAt: toTimestamp(run.createdAt),
     startedAt: toTimestamp(run.startedAt),
     completedAt: toTimestamp(run.endedAt),
