@@ -1,4 +1,5 @@
 import { taskLooks } from '../../shared/api/looks/tasks.ts'
+import { copyLooks } from './copy-looks.ts'
 import {
   count,
   dollars,
@@ -44,6 +45,7 @@ const reviewed: Look = {
 const task = taskLooks['TaskWithIncluded']!
 
 export const localLooks: Looks = {
+  ...copyLooks,
   'task get --history': {
     ...task,
     sections: [
@@ -248,36 +250,6 @@ export const localLooks: Looks = {
     facts: [
       ['Process', count('pid')],
       ['Link', status('link')],
-    ],
-  },
-  install: {
-    columns: [],
-    title: say('svc {version} is installed'),
-    facts: [
-      ['Before', text('before')],
-      ['Folder', ref('folder')],
-      ['Programs', ref('bin')],
-      ['Runs taken up', count('daemon.runs')],
-    ],
-    next: [{ say: 'svc login' }],
-  },
-  upgrade: {
-    columns: [],
-    title: say('svc {version}'),
-    facts: [
-      ['Newer', flag('isNewer', 'yes', 'no')],
-      ['Changed', flag('changed', 'yes', 'no')],
-      ['Before', text('before')],
-      ['Folder', ref('folder')],
-      ['Runs taken up', count('daemon.runs')],
-    ],
-  },
-  uninstall: {
-    columns: [],
-    title: say('svc is removed'),
-    facts: [
-      ['Backup', ref('backup')],
-      ['Kept', text('kept')],
     ],
   },
   'device install-service': {

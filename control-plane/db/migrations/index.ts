@@ -56,7 +56,7 @@ import { runSpans } from './057-run-spans.ts'
 import { webhooks } from './058-webhooks.ts'
 import { mail } from './059-mail.ts'
 import { retention } from './060-retention.ts'
-import { quotaSince } from './063-quota-since.ts'
+import { quotaSince } from './061-quota-since.ts'
 
 /** The migrations in the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
