@@ -12,8 +12,6 @@ declare module 'knex/lib/dialects/better-sqlite3/index.js' {
     ): Promise<unknown>
     acquireConnection(): Promise<BetterSqlite3.Database>
     releaseConnection(connection: BetterSqlite3.Database): Promise<void>
-    /** Asked before the pool gives out a connection again; false: it is closed instead. */
-    validateConnection(connection: BetterSqlite3.Database): Promise<boolean>
     query(
       connection: BetterSqlite3.Database,
       query: string | { sql: string; bindings: readonly unknown[] },
@@ -65,8 +63,6 @@ declare module 'knex/lib/dialects/postgres/index.js' {
     acquireRawConnection(): Promise<Client>
     acquireConnection(): Promise<Client>
     releaseConnection(connection: Client): Promise<void>
-    /** Asked before the pool gives out a connection again; false: it is closed instead. */
-    validateConnection(connection: Client): Promise<boolean>
     query(
       connection: Client,
       query: string | { sql: string; bindings: readonly unknown[]; options: { name?: string } },

@@ -34,11 +34,13 @@ export class PostgresClient extends Client implements StatementClient {
   }
 
   /**
-   * Tells the pool whether it may give out the connection again. The end of a transaction can fail and leave it open or failed: near its
-   * deadline a rollback has the last millisecond that its statements were given. Such a connection is closed, which ends the transaction.
+   * The end of a transaction can fail and leave it open or failed: near its deadline a rollback has the last millisecond that its statements
+   * were given. Such a connection is closed and not given out again, which ends the transaction.
    */
-  override async validateConnection(connection: Connection): Promise<boolean> {
-    return connection.getTransactionStatus() === 'I'
+  override releaseConnection(connection: Connection): Promise<void> {
+    if (connection.getTransactionStatus() !== 'I')
+      Object.assign(connection, { __knex__disposed: new Error('its transaction did not end') })
+    return super.releaseConnection(connection)
   }
 
   /** Statements of the work may take as long as they take; for the time before a server serves. */

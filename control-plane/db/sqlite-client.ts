@@ -80,10 +80,10 @@ export class SqliteClient extends Client implements StatementClient {
     })
   }
 
-  /** The end of a transaction that failed may have left it open: it is undone before the next one has the connection. */
-  override async validateConnection(connection: BetterSqlite3.Database): Promise<boolean> {
+  /** The end of a transaction that failed may have left it open: it is undone before anybody else has the connection. */
+  override releaseConnection(connection: BetterSqlite3.Database): Promise<void> {
     if (connection.inTransaction) connection.exec('rollback')
-    return true
+    return super.releaseConnection(connection)
   }
 
   private readerOfFile(): Reader | null {
