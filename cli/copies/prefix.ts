@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
+  constants,
   cpSync,
   existsSync,
   fsyncSync,
@@ -41,6 +43,7 @@ export class Prefix {
     makeFolder(this.versions)
     // Imported here: the library has native code, which other commands do not load.
     const { default: BetterSqlite3 } = await import('better-sqlite3')
+    demandWritable(this.versions)
     const lock = new BetterSqlite3(join(this.folder, 'lock'), { timeout: 0 })
     try {
       lock.exec('begin exclusive')
@@ -165,12 +168,23 @@ function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true })
   } catch (error) {
-    throw new CliError('folder_unwritable', `${folder} cannot be made: ${(error as Error).message}.`, {
-      remediation: 'Name another folder with --prefix, or type the command as a user that may write there.',
-      cause: error,
-    })
+    throw unwritable(folder, error)
   }
 }
+
+function demandWritable(folder: string): void {
+  try {
+    accessSync(folder, constants.W_OK)
+  } catch (error) {
+    throw unwritable(folder, error)
+  }
+}
+
+const unwritable = (folder: string, cause: unknown): CliError =>
+  new CliError('folder_unwritable', `${folder} cannot be written to: ${(cause as Error).message}.`, {
+    remediation: 'Type the command as a user that may write there (sudo), or install to another folder with --prefix.',
+    cause,
+  })
 
 function flush(folder: string): void {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))

@@ -1,3 +1,4 @@
+import { serverUnitText } from '../../control-plane/service/server-unit.ts'
 import { modes, tarGz, type Entry } from './archive.ts'
 import type { Programs } from './contents.ts'
 import { filesWithNode, type NodeFiles } from './tarball.ts'
@@ -77,34 +78,15 @@ function ar(members: readonly { name: string; bytes: Buffer }[], at: Date): Buff
   return Buffer.concat([Buffer.from('!<arch>\n'), ...parts])
 }
 
-const serverUnit = `[Unit]
-Description=svc control plane
-Documentation=file:///opt/svc/current/README.md
-Wants=network-online.target
-After=network-online.target postgresql.service
-
-[Service]
-Type=exec
-User=svc
-Group=svc
-StateDirectory=svc
-StateDirectoryMode=0700
-Environment=SVC_DATA_DIR=/var/lib/svc
-EnvironmentFile=-/etc/svc/server.env
-ExecStart=/opt/svc/current/bin/svc-server start
-Restart=always
-RestartSec=5
-RestartPreventExitStatus=78
-TimeoutStopSec=60
-NoNewPrivileges=yes
-PrivateTmp=yes
-ProtectSystem=full
-ProtectHome=yes
-LimitNOFILE=65536
-
-[Install]
-WantedBy=multi-user.target
-`
+/** The one of `svc-server install-service`, without its first lines, which name that command. */
+const serverUnit = serverUnitText({
+  node: '/opt/svc/current/node/bin/node',
+  main: '/opt/svc/current/lib/control-plane/main.js',
+  path: '/usr/local/bin:/usr/bin:/bin',
+  dataDir: '/var/lib/svc',
+  environmentFile: '/etc/svc/server.env',
+  user: 'svc',
+}).replace(/^(?:#.*\n)+/, '')
 
 const deviceUnit = `# Of all users, where it was not installed by \`svc device install-service\`, which writes one for the user with their PATH.
 [Unit]

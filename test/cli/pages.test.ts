@@ -15,7 +15,7 @@ import { typePage, type TypedPage } from './typed-page.ts'
 // The commands of pages, typed as they stand there against a server with a device. Those that need a whole system are typed by
 // whole-pages.test.ts.
 
-const wholePages = ['README.md', 'start.md', 'cli.md', 'team-server.md', 'background-service.md']
+const wholePages = ['README.md', 'start.md', 'cli.md', 'team-server.md', 'background-service.md', 'keeping.md']
 
 let home: Home
 let server: TestServer

@@ -44,6 +44,8 @@ export const uninstall: Flow = async (context) => {
       exit: 'no_daemon',
       remediation: 'Nothing was removed. Type the command again in a moment.',
     })
+  // That of this machine has ended; others have devices of their own.
+  refuseWhileRunning(prefix, /\/device-manager\/main\.js run/)
   if (backup !== null) await backUp(backup, made)
   for (const path of removed) if (path !== prefix) rmSync(path, { recursive: true, force: true })
   await out.result(result, { look: 'uninstall' })
@@ -73,16 +75,17 @@ async function refuseWhileUsed(
     throw new CliError('server_runs', `A server runs from ${prefix} (process ${server}).`, {
       remediation: 'Stop it first.',
     })
-  // Of another state folder, or another user.
-  const others = (commandLines() ?? '').split('\n').filter((line) => line.includes(`${prefix}/`) && isLasting(line))
-  if (others.length > 0)
-    throw new CliError('programs_run', `A program runs from ${prefix}: ${others[0]!.slice(0, 200)}`, {
-      remediation: 'Stop it first.',
-    })
+  refuseWhileRunning(prefix, /\/control-plane\/main\.js start|\/run-host\/main\.js/)
 }
 
-/** Servers and daemons; this svc itself, and the daemon that is stopped here, are none of it. */
-const isLasting = (line: string): boolean => /\/control-plane\/main\.js start|\/run-host\/main\.js/.test(line)
+/** Fails where a program runs from there, as of another state folder or another user. */
+function refuseWhileRunning(prefix: string, program: RegExp): void {
+  const found = (commandLines() ?? '').split('\n').find((line) => line.includes(`${prefix}/`) && program.test(line))
+  if (found === undefined) return
+  throw new CliError('programs_run', `A program runs from ${prefix}: ${found.slice(0, 200)}`, {
+    remediation: 'Stop it first. Nothing was removed.',
+  })
+}
 
 async function confirm(
   { out, isInteractive }: CommandContext,

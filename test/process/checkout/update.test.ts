@@ -167,7 +167,9 @@ test('a daemon is not stopped for a version that does not start', { timeout: 120
   const pid = checkout.daemonPid(device)
   const program = join(checkout.code, '.cache/releases', releaseOf(checkout), 'device-manager/main.js')
   const text = readFileSync(program)
-  writeFileSync(program, `throw new Error('this version is broken')\n${String(text)}`)
+  // Behind the line that says what starts it.
+  const broken = String(text).replace(/^(#!.*\n)?/, `$1throw new Error('this version is broken')\n`)
+  writeFileSync(program, broken)
   const { status, stderr } = await checkout.start('svc', ['device', 'restart'], { device }).said
   expect(status).not.toBe(0)
   expect(stderr).toContain('was not stopped')
