@@ -16,6 +16,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { isLong } from '../../kit/forms.ts'
 import { releaseFor, signingKey, type MadeRelease } from '../../kit/releases.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { Installation } from './installation.ts'
@@ -100,7 +101,8 @@ test('nothing is installed without a valid signature of the key that is trusted,
   const unsigned = copyOfSecond('unsigned')
   rmSync(join(unsigned, 'release.json.sig'))
   expect(await refused(unsigned)).toEqual([1, 'cli.release_unreadable'])
-  for (const signature of ['', 'AAAA', `${'A'.repeat(86)}==`, 'x'.repeat(5_000)]) {
+  const signatures = [`${'A'.repeat(86)}==`, '', 'AAAA', 'x'.repeat(5_000)]
+  for (const signature of isLong ? signatures : signatures.slice(0, 1)) {
     writeFileSync(join(unsigned, 'release.json.sig'), signature)
     expect((await refused(unsigned))[0]).toBe(1)
   }
@@ -166,7 +168,7 @@ test('of two at once one works, and one that is killed at any moment leaves a ve
       machine.versions.some((name) => existsSync(join(machine.prefix, 'versions', name, `svc-0.9.0-rc.1`, 'bin/svc'))),
     () => machine.versions.includes('0.9.0-rc.1'),
   ]
-  for (const isReached of moments) {
+  for (const isReached of isLong ? moments : moments.slice(2)) {
     const { child, said } = machine.start(join(machine.bin, 'svc'), ['upgrade', second.folder])
     await waitFor(() => isReached() || child.exitCode !== null, 'it comes so far', { everyMs: 1 })
     child.kill('SIGKILL')
