@@ -8,7 +8,7 @@ import { afterAll, beforeAll, inject, type RunnerTestSuite } from 'vitest'
  * it ends; the last one to end, whichever it is, fails when an exported function was called by none. A run of some of the
  * files or tests says nothing.
  */
-const storeFiles = () => globSync('control-plane/**/*store.ts')
+const storeFiles = () => globSync('control-plane/**/{store,*-store}.ts')
 const testFiles = () => globSync('test/store/*.test.ts').map((file) => basename(file))
 
 /** For a file of `test/store`: counts from its first test to its last. */
