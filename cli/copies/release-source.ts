@@ -11,7 +11,7 @@ import {
   type ReleaseManifest,
 } from '../../shared/releases/manifest.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
-import { CliError } from '../errors/cli-error.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
 
 /** Where a release lies: a folder of this machine, or an address. What comes from there is believed only after it was verified. */
 export interface ReleaseSource {
@@ -63,6 +63,13 @@ function folderSource(folder: string): ReleaseSource {
 }
 
 function addressSource(given: string): ReleaseSource {
+  const url = URL.parse(given)
+  // It would be kept, and shown in errors.
+  if (url === null || `${url.username}${url.password}` !== '')
+    throw usageError(
+      'The address of a release cannot be read, or has a user or a password in it.',
+      'Name it as https://HOST/PATH. A release is signed and needs no secret address.',
+    )
   const base = given.endsWith('/') ? given : `${given}/`
   const open = async (name: string): Promise<Readable> => {
     const url = new URL(name, base)

@@ -216,6 +216,9 @@ test('a release comes from an address, and one that cannot be read changes nothi
     }
     expect((await refused())[0]).toBeGreaterThan(0)
     answer = (request, reply) => void reply.end(files(request))
+    const secret = await machine.svc(['upgrade', url.replace('//', '//ann:secret-word@')])
+    expect([secret.status, codeOf(secret.stderr)]).toEqual([2, 'cli.usage'])
+    expect(secret.stderr).not.toContain('secret-word')
     expect(parsed(await machine.works(['upgrade', url, '--remember']))).toMatchObject({ changed: true })
     expect(parsed(await machine.works(['upgrade', '--check']))).toMatchObject({ isNewer: false })
   } finally {
