@@ -17,7 +17,7 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { type Copy } from '../../shared/releases/copy.ts'
+import { copyKeyFile, type Copy } from '../../shared/releases/copy.ts'
 import { installNames } from '../../shared/lib/stable-paths.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { readCopy } from './this-copy.ts'
@@ -44,7 +44,7 @@ export class Prefix {
     // Imported here: the library has native code, which other commands do not load.
     const { default: BetterSqlite3 } = await import('better-sqlite3')
     demandWritable(this.versions)
-    const lock = new BetterSqlite3(join(this.folder, 'lock'), { timeout: 0 })
+    const lock = new BetterSqlite3(join(this.folder, lockName), { timeout: 0 })
     try {
       lock.exec('begin exclusive')
     } catch (error) {
@@ -62,6 +62,26 @@ export class Prefix {
     }
   }
 
+  /**
+   * Fails where the folder has things of others: all of it is kept from runs, and what is removed later is what svc put here. Nothing is
+   * made.
+   */
+  refuseOthers(): void {
+    const other = namesIn(this.folder).find((name) => !ownNames.has(name) && !name.startsWith(drafts))
+    if (other === undefined) return
+    throw new CliError('folder_taken', `${this.folder} has things of others: ${other}.`, {
+      remediation: 'Name a folder of its own with --prefix, such as one that is not there yet.',
+    })
+  }
+
+  /** Removes all versions, and the folder unless somebody put other things there. */
+  remove(): void {
+    for (const name of namesIn(this.folder))
+      if (ownNames.has(name) || name.startsWith(drafts))
+        rmSync(join(this.folder, name), { recursive: true, force: true })
+    if (namesIn(this.folder).length === 0) rmSync(this.folder, { recursive: true, force: true })
+  }
+
   /** The copy that `current` (or `previous`) leads to, whoever runs; null: none, or one that cannot be read. */
   copyAt(link: 'current' | 'previous'): Copy | null {
     return readCopy(join(this.folder, installNames[link], installNames.lib))
@@ -74,6 +94,11 @@ export class Prefix {
     } catch {
       return null
     }
+  }
+
+  /** Whether both links lead to one version. */
+  areSame(): boolean {
+    return this.nameAt('current') === this.nameAt('previous')
   }
 
   /** A new folder, in which a version is made; what a crash leaves of it is removed by the next that works here. */
@@ -162,6 +187,18 @@ export class Prefix {
 }
 
 const drafts = '.making-'
+const lockName = 'lock'
+/** The key of whoever makes the releases here, and where these lie, as a person said. */
+export const keptNames = { key: copyKeyFile, source: 'releases' } as const
+const ownNames = new Set<string>([
+  installNames.versions,
+  installNames.current,
+  installNames.previous,
+  lockName,
+  ...Object.values(keptNames),
+])
+
+const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
 const oldMs = 3 * 86_400_000
 
 function makeFolder(folder: string): void {

@@ -63,9 +63,9 @@ function folderSource(folder: string): ReleaseSource {
 }
 
 function addressSource(given: string): ReleaseSource {
-  const url = URL.parse(given)
+  const address = URL.parse(given)
   // It would be kept, and shown in errors.
-  if (url === null || `${url.username}${url.password}` !== '')
+  if (address === null || `${address.username}${address.password}` !== '')
     throw usageError(
       'The address of a release cannot be read, or has a user or a password in it.',
       'Name it as https://HOST/PATH. A release is signed and needs no secret address.',

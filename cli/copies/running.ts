@@ -4,6 +4,7 @@ import { parseJsonText } from '../../shared/lib/lines.ts'
 import { askDaemonIfThere } from '../device/daemon-control.ts'
 import { readIdentity } from '../device/this-device.ts'
 import type { CliEnvironment } from '../machine/environment.ts'
+import { readIfThere } from '../machine/files.ts'
 import { devicePlaces, serverPlaces } from '../machine/paths.ts'
 import { fieldAt } from '../replies/fields.ts'
 import { CliError } from '../errors/cli-error.ts'
@@ -54,13 +55,7 @@ export async function daemonFrom(folder: string, env: CliEnvironment): Promise<{
 /** The pid of a server on this machine that runs from the folder of versions; null: none does. */
 export async function serverFrom(folder: string, env: CliEnvironment): Promise<number | null> {
   const { server } = await serverPlaces(env)
-  let text: string
-  try {
-    text = readFileSync(server, 'utf8')
-  } catch {
-    return null
-  }
-  const pid = fieldAt(parseJsonText(text), 'pid')
+  const pid = fieldAt(parseJsonText(readIfThere(server) ?? ''), 'pid')
   return typeof pid === 'number' && Number.isInteger(pid) && runsFrom(folder, pid) ? pid : null
 }
 
@@ -76,10 +71,12 @@ export async function restartByCurrent(prefix: Prefix): Promise<void> {
     cleanup: false,
   })
   if (ended.exitCode === 0) return
-  throw new CliError('daemon_not_restarted', `The device manager could not be restarted: ${firstLine(ended.stderr)}`, {
-    exit: 'no_daemon',
-    remediation: 'See `svc device logs`; `svc upgrade --rollback` returns to the version before.',
-  })
+  throw new CliError(
+    'daemon_not_restarted',
+    `The device manager could not be restarted: ${ended.stderr.trim().slice(0, 1_000)}`,
+    {
+      exit: 'no_daemon',
+      remediation: 'See `svc device logs`; `svc upgrade --rollback` returns to the version before.',
+    },
+  )
 }
-
-const firstLine = (text: string): string => text.trim().slice(0, 1_000)

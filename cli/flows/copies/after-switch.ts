@@ -12,6 +12,8 @@ export interface Switched {
   removed: string[]
 }
 
+export const nothingSwitched: Switched = { daemon: null, serverPid: null, removed: [] }
+
 /** Restarts the daemon where it runs from this folder of versions: its run hosts go on, and the next one takes them up. */
 export async function afterSwitch(prefix: Prefix, { env, out, world }: CommandContext): Promise<Switched> {
   const daemon = await daemonFrom(prefix.folder, env)

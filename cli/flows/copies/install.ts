@@ -6,9 +6,8 @@ import { linkProgram, Prefix, refuseTaken } from '../../copies/prefix.ts'
 import { thisCopy } from '../../copies/this-copy.ts'
 import { tryCopy } from '../../copies/trial.ts'
 import { CliError } from '../../errors/cli-error.ts'
-import { afterSwitch } from './after-switch.ts'
-
-const programs = ['svc', 'svc-device', 'svc-server'] as const
+import { programNames } from '../../../shared/releases/copy.ts'
+import { afterSwitch, nothingSwitched } from './after-switch.ts'
 
 /** `install`: puts the copy that was unpacked beside others, makes it the one that runs, and leads the programs' names to it. */
 export const install: Flow = async (context) => {
@@ -25,7 +24,8 @@ export const install: Flow = async (context) => {
   }
   const prefix = new Prefix(pathOf('prefix', isRoot ? '/opt/svc' : join(homedir(), '.local/opt/svc')))
   const bin = pathOf('bin', isRoot ? '/usr/local/bin' : join(homedir(), '.local/bin'))
-  const links = values.local['without-links'] === true ? [] : programs.map((name) => join(bin, name))
+  const links = values.local['without-links'] === true ? [] : programNames.map((name) => join(bin, name))
+  prefix.refuseOthers()
   for (const link of links) refuseTaken(link, prefix.folder)
   const result = await prefix.alone(async () => {
     await tryCopy(folder, copy.version)
@@ -33,14 +33,14 @@ export const install: Flow = async (context) => {
     const name = prefix.keep(prefix.copied(folder), copy)
     const changed = prefix.switchTo(name)
     for (const [index, link] of links.entries())
-      linkProgram(link, { to: prefix.program(programs[index]!), prefix: prefix.folder })
+      linkProgram(link, { to: prefix.program(programNames[index]!), prefix: prefix.folder })
     return {
       changed,
       version: copy.version,
       before: before?.version ?? null,
       folder: prefix.folder,
       bin: links.length === 0 ? null : bin,
-      ...(changed ? await afterSwitch(prefix, context) : { daemon: null, serverPid: null, removed: [] }),
+      ...(changed ? await afterSwitch(prefix, context) : nothingSwitched),
     }
   })
   if (result.bin !== null && !(process.env['PATH'] ?? '').split(delimiter).includes(bin))

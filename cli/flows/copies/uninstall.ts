@@ -3,16 +3,16 @@ import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { CommandContext, Flow } from '../../context/context.ts'
 import { commandLines, serverFrom } from '../../copies/running.ts'
-import { isLinkInto } from '../../copies/prefix.ts'
+import { isLinkInto, Prefix } from '../../copies/prefix.ts'
 import { demandPrefix, thisCopy } from '../../copies/this-copy.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { waitUntilStopped } from '../../device/daemon-process.ts'
 import { askService, serviceOfThisDevice } from '../../device/service-program.ts'
 import { CliError } from '../../errors/cli-error.ts'
+import { programNames } from '../../../shared/releases/copy.ts'
 import { askYesOrNo } from '../../machine/ask.ts'
 import { devicePlaces, loginPath, serverPlaces } from '../../machine/paths.ts'
 
-const programs = ['svc', 'svc-device', 'svc-server'] as const
 const stopMs = 30_000
 
 /**
@@ -50,7 +50,7 @@ export const uninstall: Flow = async (context) => {
   for (const path of removed) if (path !== prefix) rmSync(path, { recursive: true, force: true })
   await out.result(result, { look: 'uninstall' })
   // Last, since what has not been loaded of this program cannot be loaded any more.
-  rmSync(prefix, { recursive: true, force: true })
+  new Prefix(prefix).remove()
 }
 
 /** The names of the programs that `svc install` makes, in the folders that it takes when none is named and in those of the PATH. */
@@ -58,7 +58,7 @@ function linksInto(prefix: string): string[] {
   const usual = ['/usr/local/bin', join(homedir(), '.local/bin')]
   const folders = new Set([...usual, ...(process.env['PATH'] ?? '').split(':')].filter((folder) => folder !== ''))
   return [...folders]
-    .flatMap((folder) => programs.map((name) => join(folder, name)))
+    .flatMap((folder) => programNames.map((name) => join(folder, name)))
     .filter((link) => isLinkInto(link, prefix))
 }
 

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compare } from 'semver'
 import type { CommandContext, Flow } from '../../context/context.ts'
-import { Prefix } from '../../copies/prefix.ts'
+import { keptNames, Prefix } from '../../copies/prefix.ts'
 import { fetchVerified, sourceOf, verifiedManifest, type ReleaseSource } from '../../copies/release-source.ts'
 import { demandPrefix, thisCopy } from '../../copies/this-copy.ts'
 import { tryCopy, unpack } from '../../copies/trial.ts'
@@ -11,10 +11,7 @@ import { readIfThere } from '../../machine/files.ts'
 import { readFileOrInput } from '../../machine/input.ts'
 import { copyKeyFile } from '../../../shared/releases/copy.ts'
 import type { ReleasedFile, ReleaseManifest } from '../../../shared/releases/manifest.ts'
-import { afterSwitch } from './after-switch.ts'
-
-/** In the folder of versions: the key of whoever makes the releases here, and the address of them. */
-const ownNames = { key: copyKeyFile, source: 'releases' } as const
+import { afterSwitch, nothingSwitched } from './after-switch.ts'
 
 /**
  * `upgrade`: installs a release beside the one that runs, once it is verified and was tried, and makes it the one that runs; `--rollback`
@@ -32,32 +29,35 @@ export const upgrade: Flow = async (context) => {
   const source = releases(prefix, context)
   const key = await trustedKey(prefix, copy.lib, context)
   const release = await verifiedManifest(source, key)
-  const before = prefix.copyAt('current')?.version ?? null
-  const order = before === null ? 1 : compare(release.version, before)
-  const found = { version: release.version, before, folder: prefix.folder }
   if (values.local['check'] === true) {
-    await out.result({ changed: false, isNewer: order > 0, ...found }, { look: 'upgrade' })
+    await out.result({ changed: false, ...comparedWithCurrent(prefix, release) }, { look: 'upgrade' })
     return
   }
-  if (order < 0 && values.local['allow-older'] !== true)
-    throw new CliError('older_release', `${release.version} is older than ${before}, which is installed.`, {
-      remediation: 'To return to the version before type `svc upgrade --rollback`; else add --allow-older.',
-    })
-  const changed = order !== 0
-  const switched = changed
-    ? await prefix.alone(async () => {
-        await put(prefix, { source, release })
-        return afterSwitch(prefix, context)
+  // Compared by whoever has the lock: another one may have installed something meanwhile.
+  const result = await prefix.alone(async () => {
+    const compared = comparedWithCurrent(prefix, release)
+    if (compared.version === compared.before) return { changed: false, ...compared, ...nothingSwitched }
+    if (!compared.isNewer && values.local['allow-older'] !== true)
+      throw new CliError('older_release', `${compared.version} is older than ${compared.before}, which is installed.`, {
+        remediation: 'To return to the version before type `svc upgrade --rollback`; else add --allow-older.',
       })
-    : { daemon: null, serverPid: null, removed: [] }
+    await put(prefix, { source, release })
+    return { changed: true, ...compared, ...(await afterSwitch(prefix, context)) }
+  })
   remember(prefix, key, context)
-  await out.result({ changed, isNewer: order > 0, ...found, ...switched }, { look: 'upgrade' })
+  await out.result(result, { look: 'upgrade' })
+}
+
+function comparedWithCurrent(prefix: Prefix, { version }: ReleaseManifest) {
+  const before = prefix.copyAt('current')?.version ?? null
+  return { version, before, isNewer: before === null || compare(version, before) > 0, folder: prefix.folder }
 }
 
 async function rollBack(prefix: Prefix, context: CommandContext): Promise<void> {
   const result = await prefix.alone(async () => {
     const [now, before] = [prefix.copyAt('current'), prefix.copyAt('previous')]
-    if (before === null)
+    // A kill within a switch may leave both links on one version.
+    if (before === null || prefix.areSame())
       throw new CliError('no_version_before', `There is no version before ${now?.version ?? 'this one'} here.`, {
         remediation: 'Install one: svc upgrade FOLDER --allow-older',
       })
@@ -70,7 +70,7 @@ async function rollBack(prefix: Prefix, context: CommandContext): Promise<void> 
 
 function releases(prefix: Prefix, { positionals, resolvePath }: CommandContext): ReleaseSource {
   const [given] = positionals['source'] ?? []
-  const source = given ?? readIfThere(join(prefix.folder, ownNames.source))?.trim()
+  const source = given ?? readIfThere(join(prefix.folder, keptNames.source))?.trim()
   if (source === undefined)
     throw usageError(
       'It is not known where releases lie.',
@@ -83,7 +83,7 @@ function releases(prefix: Prefix, { positionals, resolvePath }: CommandContext):
 async function trustedKey(prefix: Prefix, lib: string, context: CommandContext): Promise<string> {
   const named = context.values.local['key']
   if (typeof named === 'string') return String(await readFileOrInput(named, context))
-  const key = readIfThere(join(prefix.folder, ownNames.key)) ?? readIfThere(join(lib, copyKeyFile))
+  const key = readIfThere(join(prefix.folder, keptNames.key)) ?? readIfThere(join(lib, copyKeyFile))
   if (key !== null) return key
   throw new CliError('no_release_key', 'This svc was built without the key that releases are verified with.', {
     remediation: 'Name the file of the public key of whoever makes your releases: --key FILE',
@@ -125,8 +125,8 @@ function fileForHere({ version, files }: ReleaseManifest): ReleasedFile {
 function remember(prefix: Prefix, key: string, { positionals, resolvePath, values }: CommandContext): void {
   const [given] = positionals['source'] ?? []
   if (values.local['remember'] === true && given !== undefined)
-    keep(join(prefix.folder, ownNames.source), /^https?:/i.test(given) ? given : resolvePath(given))
-  if (values.local['key'] !== undefined) keep(join(prefix.folder, ownNames.key), key)
+    keep(join(prefix.folder, keptNames.source), /^https?:/i.test(given) ? given : resolvePath(given))
+  if (values.local['key'] !== undefined) keep(join(prefix.folder, keptNames.key), key)
 }
 
 function keep(path: string, text: string): void {

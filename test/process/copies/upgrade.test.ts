@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -241,14 +242,15 @@ test('what of svc is on the machine is shown, and removed with a backup of what 
     expect(shown.stderr).toContain(`would remove ${path}\n`)
   expect(existsSync(join(machine.dataDir, 'svc.db'))).toBe(true)
   mkdirSync(join(machine.bin, 'others'))
+  writeFileSync(join(machine.prefix, 'of-others'), '')
   const printed = await machine.works(['uninstall', '--purge', '--yes', '--output', 'table'])
   expect(printed).toContain('svc is removed')
   const backup = /^backup\t(.*)$/m.exec(printed)![1]!
-  expect([existsSync(machine.dataDir), existsSync(machine.prefix), existsSync(join(machine.bin, 'svc'))]).toEqual([
-    false,
-    false,
-    false,
-  ])
+  expect([existsSync(machine.dataDir), existsSync(join(machine.bin, 'svc'))]).toEqual([false, false])
+  expect(readdirSync(machine.prefix)).toEqual(['of-others'])
+  // And such a folder is not taken for one of versions.
+  await expect(machine.install(first)).rejects.toThrow('cli.folder_taken')
+  expect(readdirSync(machine.prefix)).toEqual(['of-others'])
   expect(existsSync(join(machine.bin, 'others'))).toBe(true)
   expect(statSync(backup).mode & 0o777).toBe(0o600)
   const { stdout } = await machine.run('tar', ['-tzf', backup])
