@@ -116,7 +116,8 @@ export class Daemon {
     this.readiness = readiness
     this.machine = machine
     const { spoolPages, unsentBytes, hostSilentMs: silentMs } = config
-    this.pool = new HostPool({ ...options, spoolPages, unsentBytes, silentMs, wall: () => surroundings.wall() })
+    const [wall, room] = [() => surroundings.wall(), () => this.capacity - this.supervisor.active().length]
+    this.pool = new HostPool({ ...options, spoolPages, unsentBytes, silentMs, wall, room })
     const ofRuns = { token: () => this.token.value, wanted: () => wantedBundles(this.runs()) }
     this.bundles = new BundleCache({ ...options, ...identity, ...ofRuns, folder: places.skills })
     this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })

@@ -135,8 +135,8 @@ export interface BenchDevice {
   program: Program
   publicId: string
   stateDir: string
-  /** Resolves when a run host stands by and has done what it does ahead of a run. */
-  whenWarm(): Promise<void>
+  /** Resolves when so many run hosts stand by, one if nothing is said, and have done what they do ahead of a run. */
+  whenWarm(hosts?: number): Promise<void>
   /** Ends the daemon and the run host that stands by. */
   end(): Promise<void>
 }
@@ -186,8 +186,8 @@ export async function startDevice(
     program,
     publicId: identity.publicId,
     stateDir,
-    async whenWarm() {
-      await waitFor(() => idleHosts().length === 1, `a run host of ${name} stands by`)
+    async whenWarm(hosts = 1) {
+      await waitFor(() => idleHosts().length >= hosts, `run hosts of ${name} stand by`)
       // It compiles, and makes the wall of the run to come: both are done when it uses no processor any more.
       const used = () => JSON.stringify(idleHosts().map(({ pid }) => processFigures(pid).cpuMs))
       let before = ''

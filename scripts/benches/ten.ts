@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { HostDemand, usableMemory } from '../../device-manager/run/hosts/host-demand.ts'
 import { waitFor } from '../../test/kit/programs.ts'
 import type { Bench, Context } from './context.ts'
 import { atMost, compare, type Result } from './measure.ts'
-import { isShort } from './sizes.ts'
 import { newDatabase, startDevice, startServer, type BenchDevice, type BenchServer } from './stack.ts'
 import { createAgent, openPipe, type Pipe } from './wake.ts'
 
@@ -12,7 +12,8 @@ const atOnce = 10
 
 /**
  * Ten agents on one device are woken at once: from the first request to the first instruction of the last harness, against ten bare Nodes
- * that are started at once, until the last has ended. One run host stands by, and the others start meanwhile.
+ * that are started at once, until the last has ended. As many run hosts stand by as the device manager keeps after such a moment, and the
+ * others start meanwhile.
  */
 export const ten: Bench = {
   name: 'ten',
@@ -46,9 +47,13 @@ async function measureOn(
     const agents: string[] = []
     for (let number = 1; number <= atOnce; number++)
       agents.push(await createAgent(server, pipe, { where: String(number), defaultFolderId: undefined }))
-    const ours = async () => [await wakeAll(server, { device, pipe, agents })]
-    // Once before, so that what is compiled at the first use is compiled.
-    if (!isShort) await ours()
+    // As many hosts stand by as after every such moment.
+    const demand = new HostDemand({ memory: usableMemory() })
+    for (let taken = 0; taken < atOnce; taken++) demand.note(0)
+    const standing = demand.wanted(0, { room: atOnce })
+    const ours = async (hosts = standing) => [await wakeAll(server, { device, pipe, agents, hosts })]
+    // Once before, so that what is compiled at the first use is compiled, and the moment is one that is remembered.
+    await ours(1)
     return await compare({
       goal: 20,
       name: `${atOnce} wakes at once to the last first instruction (${name})`,
@@ -56,7 +61,7 @@ async function measureOn(
       peerIs: `${atOnce} bare nodes at once`,
       target: atMost(2),
       rounds: context.rounds,
-      ours,
+      ours: () => ours(),
       peer: async () => [await startBareNodes()],
     })
   } finally {
@@ -73,9 +78,9 @@ async function takeTen(server: BenchServer, { publicId }: BenchDevice): Promise<
 
 async function wakeAll(
   server: BenchServer,
-  { device, pipe, agents }: { device: BenchDevice; pipe: Pipe; agents: readonly string[] },
+  { device, pipe, agents, hosts }: { device: BenchDevice; pipe: Pipe; agents: readonly string[]; hosts: number },
 ): Promise<number> {
-  await device.whenWarm()
+  await device.whenWarm(hosts)
   const written = pipe.next(agents.length)
   const sentAt = performance.now()
   const replies = Promise.all(

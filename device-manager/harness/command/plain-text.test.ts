@@ -71,6 +71,32 @@ test('it is the same in whatever pieces it comes', () => {
   }
 })
 
+test('whole lines read as character by character', () => {
+  const parts = [
+    'one\n',
+    'two\r\n',
+    '\tthree\n',
+    '\n',
+    '\r\n',
+    '\r\r\n',
+    'é\u{1F600}\n',
+    'x\r',
+    'y\u000B',
+    'z\u0085',
+    'a\b',
+    `${esc}[1m`,
+    'end',
+  ]
+  let seed = 7
+  const next = (most: number) => (seed = (seed * 48_271) % 2_147_483_647) % most
+  for (let round = 0; round < 2_000; round++) {
+    const text = Array.from({ length: next(12) }, () => parts[next(parts.length)]).join('')
+    const single = Array.from(Buffer.from(text), (byte) => Uint8Array.of(byte))
+    for (const maxBytes of [8, 64 * 1024])
+      expect([text, readIn([Buffer.from(text)], maxBytes)]).toEqual([text, readIn(single, maxBytes)])
+  }
+})
+
 test('only what is read counts for the end that is kept', () => {
   const progress = Array.from({ length: 5_000 }, (_, n) => `${n} of 5000\r`).join('')
   const noise = `${esc}_G${'A'.repeat(100_000)}${esc}\\`

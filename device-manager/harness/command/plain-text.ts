@@ -15,6 +15,8 @@ const introduces: Readonly<Record<string, State>> = {
 }
 const lineEnds = new Set(['\n', '\v', '\f', '\u0085'])
 const longestParameters = 16
+/** Lines, each to its end, without any control characters but tabs: most of what is printed. */
+const plainLines = /(?:[\P{Cc}\t]*\r?\n)+/uy
 
 /**
  * Reads what a terminal is told as a person would read it in a file: no control characters but tabs and line ends. Sequences that
@@ -84,8 +86,18 @@ export function plainTextReader(maxBytes: number): PlainTextReader {
     if (parameters.length < longestParameters) parameters += char
   }
 
+  /** Takes whole lines at once where nothing is written over them; returns where they end. */
+  function takeLines(text: string, from: number): number {
+    plainLines.lastIndex = from
+    const lines = plainLines.exec(text)?.[0]
+    if (lines === undefined) return from
+    tail.push(Buffer.from(lines.replaceAll('\r\n', '\n')), 0)
+    return from + lines.length
+  }
+
   function read(text: string): void {
     for (let at = 0; at < text.length;) {
+      if (state === 'text' && line.isEmpty && !isReturned) at = takeLines(text, at)
       if (state === 'text' || state === 'string') {
         const end = nextControl(text, at)
         if (state === 'text' && end > at) write(text.slice(at, end))
@@ -126,6 +138,9 @@ function growingLine(maxBytes: number) {
   }
   return {
     clear,
+    get isEmpty() {
+      return chars === 0 && droppedBytes === 0
+    },
     write(text: string) {
       pieces.push(text)
       chars += text.length
@@ -158,7 +173,7 @@ function tailBuffer(maxBytes: number) {
     /** `droppedBefore`: bytes that came before these, which are lost already. */
     push(chunk: Uint8Array, droppedBefore: number) {
       totalBytes += droppedBefore + chunk.length
-      const part = Uint8Array.from(chunk.subarray(Math.max(0, chunk.length - maxBytes)))
+      const part = new Uint8Array(chunk.subarray(Math.max(0, chunk.length - maxBytes)))
       parts.push(part)
       heldBytes += part.length
       while (parts.length > 1 && heldBytes - parts[0]!.length >= maxBytes) heldBytes -= parts.shift()!.length

@@ -65,10 +65,11 @@ export function toRows(before: Written, events: readonly PendingEvent[]): { rows
   const rows = events.map(({ at, body }) => {
     lastSeq++
     stats = statsWith(stats, body)
-    const whole = Buffer.from(JSON.stringify({ seq: lastSeq, at, kind: body.kind, data: body.data }))
+    const written = Buffer.from(`${JSON.stringify({ seq: lastSeq, at, kind: body.kind, data: body.data })}\n`)
+    const whole = written.subarray(0, -1)
     const kept = lineWithinBound(whole, lastSeq)
     if (kept !== whole) stats = { ...stats, gapBytes: stats.gapBytes + whole.length }
-    const line = Buffer.concat([kept, newline])
+    const line = kept === whole ? written : Buffer.concat([kept, newline])
     hash.update(line)
     return { seq: lastSeq, line }
   })

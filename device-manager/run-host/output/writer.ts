@@ -17,8 +17,8 @@ import type { ReportOf, WriterOptions } from './writer-options.ts'
 
 const batchRows = 100
 const batchMs = 50
-/** Writes within `batchMs` that count as little load. */
-const quickWrites = 8
+/** After a write so many times as long as it took goes by until the next one, so that under load most of the time is there for reading. */
+const restFactor = 4
 const retryMinMs = 100
 const retryMaxMs = 5_000
 
@@ -49,7 +49,7 @@ export class EventWriter {
   #broken: string | null = null
   #isAtEnd = false
   #isEnding = false
-  #window = { startedAt: -Infinity, writes: 0 }
+  #restUntil = -Infinity
   #isSoon = false
   #cancelTimer: (() => void) | null = null
   readonly #abandoned = new AbortController()
@@ -143,7 +143,7 @@ export class EventWriter {
     this.#options.log('output_dropping', { runId: this.#options.key.runId, reason })
   }
 
-  /** Writes after what else this turn of the event loop brings; once `batchMs` has seen `quickWrites` of that, in batches. */
+  /** Writes after what else this turn of the event loop brings; soon after another write in batches, for `batchMs` at most. */
   #schedule(): void {
     if (this.#stuckMs > 0) return
     if (this.#queue.length >= batchRows) return this.#flush()
@@ -151,10 +151,9 @@ export class EventWriter {
       if (this.#overflow) this.#arm(1_000)
       return
     }
-    const now = this.#options.world.monotonic()
-    if (now >= this.#window.startedAt + batchMs) this.#window = { startedAt: now, writes: 0 }
-    if (this.#window.writes < quickWrites) this.#flushSoon()
-    else this.#arm(Math.max(1, this.#window.startedAt + batchMs - now))
+    const waitMs = this.#restUntil - this.#options.world.monotonic()
+    if (waitMs <= 0) this.#flushSoon()
+    else this.#arm(Math.max(1, Math.min(waitMs, batchMs)))
   }
 
   #flushSoon(): void {
@@ -176,6 +175,7 @@ export class EventWriter {
 
   #flush(): void {
     const before = this.lastSeq
+    const startedAt = this.#options.world.monotonic()
     try {
       while (this.#queue.length > 0 && !this.#isBroken) this.#writeBatch()
       this.#stuckMs = 0
@@ -189,7 +189,8 @@ export class EventWriter {
       })
       this.#arm(this.#stuckMs)
     }
-    this.#window.writes++
+    const now = this.#options.world.monotonic()
+    this.#restUntil = now + restFactor * (now - startedAt)
     if (this.lastSeq > before) this.#options.onSpooled(this.lastSeq)
     if (this.#stuckMs === 0 && (this.#overflow || this.#queue.length > 0)) this.#schedule()
   }

@@ -10,6 +10,7 @@ import type { HostPurpose } from '../../run-host/wire/node-flags.ts'
 import type { HostRecord, HostRequest } from '../../run-host/wire/protocol.ts'
 import { hostPaths, removeHostFiles } from '../../run-host/wire/record.ts'
 import { HostConnection } from './host-connection.ts'
+import { HostDemand, usableMemory } from './host-demand.ts'
 import { startHost, type StartedHost } from './host-process.ts'
 import type { WallSpec } from '../../wall/spec.ts'
 import { HostRecords } from './host-records.ts'
@@ -26,6 +27,14 @@ export interface HostPoolOptions {
   earlyHost?: StartedHost
   /** The wall that a run would be given now; null: none. Fails when one should be there and cannot be made. */
   wall(): WallSpec | null | Promise<WallSpec | null>
+  /** The places for runs that are left. */
+  room(): number
+}
+
+/** A host without a run, from its start on. `host`: once it is connected. */
+interface Spare {
+  starting: Promise<HostConnection>
+  host: HostConnection | null
 }
 
 /** The time from a harness's launch, or from the link of a daemon that starts, until the next run host is started: that takes most of a processor for a second. */
@@ -36,21 +45,22 @@ const startMs = 15_000
 const connectMs = 5_000
 const dismissMs = 2_000
 
-/** Starts run hosts, keeps one ready beside those at work, and finds those that an earlier daemon started. */
+/** Starts run hosts, keeps as many ready beside those at work as runs come together, and finds those that an earlier daemon started. */
 export class HostPool {
   readonly records: HostRecords
   private readonly options: HostPoolOptions
   /** This daemon, as hosts know whose they are. */
   private readonly own = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' }
-  private spare: Promise<HostConnection> | null = null
-  /** The spare, once it is connected. */
-  private ready: HostConnection | null = null
+  private readonly demand = new HostDemand({ memory: usableMemory() })
+  /** Hosts that stand by or will, the oldest first. */
+  private spares: Spare[] = []
   /** Processes that are not connected yet, by the id of their host. */
   private readonly starting = new Map<string, ChildProcess>()
   private likely: Omit<Extract<HostRequest, { type: 'skills.ahead' }>, 'type'> | null = null
   private stopped = false
   private early: StartedHost | null
   private cancelWarming = (): void => {}
+  private cancelLooking = (): void => {}
 
   constructor(options: HostPoolOptions) {
     this.options = options
@@ -66,30 +76,39 @@ export class HostPool {
     return this.stopped
   }
 
+  /** How many hosts can be taken without waiting. */
+  get standing(): number {
+    return this.spares.filter(({ host }) => host?.isOpen).length
+  }
+
   /** Whether a host that lives is none of an earlier daemon's. */
   isEarly(hostId: string): boolean {
     return this.early?.hostId === hostId
   }
 
-  /** Starts the spare, so that the next run does not wait for a Node to start. */
+  /** Starts the hosts that should stand by, one after another, so that the next runs do not wait for a Node to start. */
   warm(): void {
-    if (this.stopped || this.spare) return
-    const starting = this.startHost('spare')
-    this.spare = starting
-    starting.then(
+    this.dropLost()
+    const isStarting = this.spares.some(({ host }) => host === null)
+    if (this.stopped || isStarting || this.spares.length >= this.wanted()) return
+    const spare: Spare = { starting: this.startHost('spare'), host: null }
+    this.spares.push(spare)
+    spare.starting.then(
       (host) => {
-        if (this.spare !== starting) return
-        this.ready = host
+        if (!this.spares.includes(spare)) return
+        spare.host = host
+        this.options.log.debug({ hostId: host.hostId, standing: this.standing }, 'a run host stands by')
         void this.standBy(host)
+        this.warm()
       },
       (error: unknown) => {
         if (!this.stopped) this.options.log.error({ err: error }, 'a run host could not be started')
-        if (this.spare === starting) this.spare = null
+        this.spares = this.spares.filter((each) => each !== spare)
       },
     )
   }
 
-  /** Starts the spare when what starts now, the daemon or a harness, has had time to do so. A run that comes before starts one. */
+  /** Starts them when what starts now, the daemon or a harness, has had time to do so. A run that comes before starts its own. */
   warmLater(): void {
     this.cancelWarming()
     this.cancelWarming = whenIdle(this.options.world, warmAfterMs, () => this.warm())
@@ -102,44 +121,77 @@ export class HostPool {
     this.likely = { bundles, sets: [set, ...(this.likely?.sets ?? []).filter(isOther)].slice(0, likelySets) }
   }
 
-  /** Has the spare make the wall of the run to come, and copies of skills. What is wrong with it, a run will tell. */
+  /** Has a host make the wall of the run to come, and copies of skills. What is wrong with it, a run will tell. */
   private async standBy(host: HostConnection): Promise<void> {
     if (this.likely !== null) host.send({ type: 'skills.ahead', ...this.likely })
     const wall = await Promise.resolve()
       .then(() => this.options.wall())
       .catch(() => null)
-    if (wall !== null && this.ready === host) host.send({ type: 'stand_by', wall })
+    if (wall !== null && this.spares.some((spare) => spare.host === host)) host.send({ type: 'stand_by', wall })
   }
 
-  /** Takes the spare if it can be had without waiting. */
+  /** Takes a host if one can be had without waiting. */
   takeReady(): HostConnection | null {
-    const host = this.ready
-    if (!host?.isOpen) return null
-    this.cancelWarming()
-    this.ready = null
-    this.spare = null
-    return host
+    this.demand.note(this.options.world.monotonic())
+    this.lookLater()
+    return this.readyOne()
   }
 
+  /** Takes a host for a run that was offered none. */
   async take(): Promise<HostConnection> {
     this.cancelWarming()
-    const spare = this.spare
-    this.spare = null
-    this.ready = null
-    if (spare) {
-      const host = await spare.catch(() => null)
-      if (host?.isOpen) return host
-    }
-    return this.startHost('run')
+    const ready = this.readyOne()
+    if (ready) return ready
+    const spare = this.spares.shift()
+    const host = await spare?.starting.catch(() => null)
+    return host?.isOpen ? host : this.startHost('run')
+  }
+
+  private readyOne(): HostConnection | null {
+    this.dropLost()
+    const spare = this.spares.find(({ host }) => host !== null)
+    if (spare === undefined) return null
+    this.cancelWarming()
+    this.spares = this.spares.filter((each) => each !== spare)
+    return spare.host
+  }
+
+  /** Forgets hosts that ended while they stood by. */
+  private dropLost(): void {
+    this.spares = this.spares.filter(({ host }) => host?.isOpen !== false)
+  }
+
+  private wanted(): number {
+    return this.demand.wanted(this.options.world.monotonic(), { room: this.options.room() })
+  }
+
+  /** Has hosts leave when fewer are wanted than stand by. */
+  private lookLater(): void {
+    const { world } = this.options
+    this.cancelLooking()
+    const ms = this.demand.changesIn(world.monotonic())
+    if (ms === null) return
+    this.cancelLooking = world.after(ms, () => {
+      if (this.stopped) return
+      const ready = this.spares.filter(({ host }) => host !== null)
+      for (const { host } of ready.slice(0, Math.max(0, this.spares.length - this.wanted()))) {
+        this.spares = this.spares.filter((each) => each.host !== host)
+        host?.send({ type: 'discard' })
+      }
+      this.lookLater()
+    })
   }
 
   /** Has hosts that have no run leave, and ends those that are still starting, since nobody would hear of them. */
   async stop(): Promise<void> {
     this.stopped = true
-    const { ready } = this
-    this.spare = null
-    this.ready = null
-    await Promise.all([ready && this.dismiss(ready), ...[...this.starting].map((each) => this.end(...each))])
+    this.cancelLooking()
+    const ready = this.spares.flatMap(({ host }) => host ?? [])
+    this.spares = []
+    await Promise.all([
+      ...ready.map((host) => this.dismiss(host)),
+      ...[...this.starting].map((each) => this.end(...each)),
+    ])
   }
 
   /** Connects to a host. Rejects with HostRefusedError when another daemon has it. */
