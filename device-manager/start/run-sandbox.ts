@@ -86,7 +86,8 @@ export async function runSandbox({ isRehearsal }: { isRehearsal: boolean }): Pro
   const earlyHost =
     token === noToken || lost !== undefined ? null : startHost(world.id('h'), { ...config, places, purpose: 'run' })
   const daemonModule = await import('../daemon/daemon.ts')
-  const broker = await forward(way, { port: brokerPort })
+  // An image may be built in the network of a machine where the port is a server's.
+  const broker = await forward(way, { port: isRehearsal ? 0 : brokerPort })
   const identity = { publicId, deviceId, displayName, server: `http://127.0.0.1:${broker.port}` }
   log.info({ version, sandbox: identity.publicId }, 'runner starting')
 
