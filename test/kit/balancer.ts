@@ -1,6 +1,5 @@
 import { startProxy, type TestProxy } from './proxy.ts'
 import { delay } from './programs.ts'
-import type { TestServer } from './system-server.ts'
 
 /**
  * What stands before several replicas: it asks each for `/readyz`, and leads new connections to those in turn that are ready.
@@ -9,15 +8,20 @@ import type { TestServer } from './system-server.ts'
 export interface Balancer {
   readonly proxy: TestProxy
   /** What each replica last answered to `/readyz`, its reason where it is not ready. */
-  readonly states: ReadonlyMap<TestServer, string>
+  readonly states: ReadonlyMap<Replica, string>
   close(): Promise<void>
+}
+
+export interface Replica {
+  readonly url: string
+  readonly port: number
 }
 
 /** Far below the time for which a replica that stops says so. */
 const askEveryMs = 100
 
-export async function startBalancer(servers: readonly TestServer[]): Promise<Balancer> {
-  const states = new Map<TestServer, string>()
+export async function startBalancer(servers: readonly Replica[]): Promise<Balancer> {
+  const states = new Map<Replica, string>()
   const state = { isClosed: false }
   let turn = 0
   const proxy = await startProxy(() => {
@@ -47,7 +51,7 @@ export async function startBalancer(servers: readonly TestServer[]): Promise<Bal
 }
 
 /** `ready`, the reason why it is not, or `away`. */
-export async function replicaState(server: Pick<TestServer, 'url'>): Promise<string> {
+export async function replicaState(server: Pick<Replica, 'url'>): Promise<string> {
   try {
     const response = await fetch(`${server.url}/readyz`, { headers: { connection: 'close' } })
     const { status, reason } = (await response.json()) as { status: string; reason?: string }

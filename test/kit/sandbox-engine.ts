@@ -198,6 +198,16 @@ export async function buildImage(socket: string, name: string, folder: string): 
 /** The engine that the tests share, with the base and the image of this checkout; what it has is kept for the next time. */
 export async function startSharedEngine(): Promise<TestEngine> {
   const engine = await startEngine(join(cache, 'engine'))
+  try {
+    await fill(engine)
+  } catch (error) {
+    await engine.stop()
+    throw error
+  }
+  return engine
+}
+
+async function fill(engine: TestEngine): Promise<void> {
   await removeLeft(engine)
   const base = baseFile()
   const has = (image: string) =>
@@ -208,13 +218,11 @@ export async function startSharedEngine(): Promise<TestEngine> {
   const named = baseName()
   if (!(await has(named)))
     await engine.docker('import', '--change', 'ENV PATH=/usr/local/bin:/usr/bin:/bin', join(cache, base), named)
-  await engine.docker('run', '--rm', '--network', 'none', named, 'true').catch(async (error: unknown) => {
-    await engine.stop()
+  await engine.docker('run', '--rm', '--network', 'none', named, 'true').catch((error: unknown) => {
     throw new NoEngineError(`no container runs here: ${String(error).slice(0, 1_000)}`)
   })
   await currentRelease()
   await buildFrom(engine.socket, 'bash', [join(root, 'sandbox/build')])
-  return engine
 }
 
 /** Builds what the compose file brings up: `svc-server` of this checkout, and PostgreSQL as `svc-test-postgres`. */

@@ -77,26 +77,33 @@ export class Installation {
     return readdirSync(join(this.prefix, 'versions')).toSorted()
   }
 
-  /** Starts the server at this port (0: any free one), and waits until it answers. */
+  /** Starts the server at this port (0: any free one), and waits until it answers. `dataDir`: of another replica. */
   async startServer(
     port = 0,
     env: Record<string, string> = {},
+    dataDir = this.dataDir,
   ): Promise<{ api: TestApi; child: ChildProcess; url: string }> {
-    rmSync(join(this.dataDir, 'server.json'), { force: true })
-    const { child, said } = this.start(join(this.bin, 'svc-server'), ['start', '--port', String(port)], { env })
+    rmSync(join(dataDir, 'server.json'), { force: true })
+    const args = ['start', '--port', String(port), '--data-dir', dataDir]
+    const { child, said } = this.start(join(this.bin, 'svc-server'), args, { env })
     let ended: Said | null = null
     void said.then((end) => (ended = end))
     const url = await waitFor(
       () => {
         if (ended !== null) throw new Error(`the server ended: ${JSON.stringify(ended)}`)
-        const file = join(this.dataDir, 'server.json')
+        const file = join(dataDir, 'server.json')
         return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { url: string }).url : null
       },
       'the server listens',
       { ms: 60_000 },
     )
-    const api = new TestApi(() => ({ url, token: readFileSync(join(this.dataDir, 'login-token'), 'utf8').trim() }))
+    const api = new TestApi(() => ({ url, token: this.loginToken }))
     return { api, child, url }
+  }
+
+  /** Of the first person, which the first start made. */
+  get loginToken(): string {
+    return readFileSync(join(this.dataDir, 'login-token'), 'utf8').trim()
   }
 
   get daemonPid(): number | null {

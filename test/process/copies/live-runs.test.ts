@@ -1,12 +1,15 @@
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { replicaState, startBalancer, type Balancer } from '../../kit/balancer.ts'
 import { emptyPostgres, hasPostgres } from '../../kit/database.ts'
 import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { releaseFor, signingKey, type MadeRelease } from '../../kit/releases.ts'
+import { TestApi } from '../../kit/system-api.ts'
 import { turnIsolationOff } from '../../kit/wall.ts'
 import { Installation } from './installation.ts'
 
@@ -26,14 +29,66 @@ beforeAll(async () => {
 }, 300_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+/** The servers of an installation: one, or two replicas behind a balancer. */
+class Servers {
+  readonly #machine: Installation
+  readonly #env: Record<string, string>
+  readonly #all: { child: ChildProcess; url: string; port: number; dataDir: string }[] = []
+  #balancer: Balancer | null = null
+
+  private constructor(machine: Installation, env: Record<string, string>) {
+    this.#machine = machine
+    this.#env = env
+  }
+
+  static async start(machine: Installation, databaseUrl: string | null): Promise<Servers> {
+    const files = `file://${join(machine.folder, 'files')}`
+    const shared = { SVC_DATABASE_URL: databaseUrl ?? '', SVC_SECRETS_KEY: 'ab'.repeat(32), SVC_FILES_URL: files }
+    const servers = new Servers(machine, databaseUrl === null ? {} : shared)
+    const dataDirs = [machine.dataDir, ...(databaseUrl === null ? [] : [join(machine.folder, 'second')])]
+    for (const dataDir of dataDirs) {
+      const { child, url } = await machine.startServer(0, servers.#env, dataDir)
+      servers.#all.push({ child, url, port: Number(new URL(url).port), dataDir })
+    }
+    if (databaseUrl !== null) servers.#balancer = await startBalancer(servers.#all)
+    return servers
+  }
+
+  /** Where clients and devices find them. */
+  get url(): string {
+    return this.#balancer?.proxy.url ?? this.#all[0]!.url
+  }
+
+  get api(): TestApi {
+    return new TestApi(() => ({ url: this.url, token: this.#machine.loginToken }))
+  }
+
+  /** Restarts one after another, each once the one before is ready; `between` is called where only some are of what is current. */
+  async restart(between: () => Promise<void>): Promise<void> {
+    for (const [at, server] of this.#all.entries()) {
+      if (at > 0) {
+        await waitFor(async () => (await replicaState(this.#all[at - 1]!)) === 'ready', 'a replica is ready')
+        await between()
+      }
+      server.child.kill('SIGTERM')
+      await once(server.child, 'exit')
+      server.child = (await this.#machine.startServer(server.port, this.#env, server.dataDir)).child
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#balancer?.close()
+  }
+}
+
 async function upgradeUnderRuns(databaseUrl: string | null): Promise<void> {
   const machine = new Installation()
+  let servers: Servers | null = null
   try {
     await machine.install(first)
-    const env: Record<string, string> = databaseUrl === null ? {} : { SVC_DATABASE_URL: databaseUrl }
-    let server = await machine.startServer(0, env)
-    const { port } = new URL(server.url)
-    await machine.works(['login'])
+    servers = await Servers.start(machine, databaseUrl)
+    const { api, url } = servers
+    await machine.works(['login', '--server', url, '--token', '-'], { input: machine.loginToken })
     machine.makeFolder('state')
     turnIsolationOff(machine.stateDir)
     await machine.works(['device', 'connect'])
@@ -43,45 +98,40 @@ async function upgradeUnderRuns(databaseUrl: string | null): Promise<void> {
     const command = `echo $SVC_RUN_ID >>${gate}/started; while [ ! -e ${gate}/go ]; do svc whoami >/dev/null && touch ${gate}/$SVC_RUN_ID.$(cat ${gate}/phase); sleep 1; done`
     const enter = (phase: string) => writeFileSync(join(gate, 'phase'), phase)
     enter('begun')
-    const agent = await server.api
-      .createAgent({
-        name: 'worker',
-        harness: 'command',
-        defaultFolderPath: machine.folder,
-        command,
-      })
-      .catch(async () => server.api.createAgent({ name: 'worker', harness: 'command', command }))
-    const runs = await Promise.all(Array.from({ length: count }, () => server.api.startRun(agent.id)))
+    const agent = await api.createAgent({ name: 'worker', harness: 'command', command })
+    const runs = await Promise.all(Array.from({ length: count }, () => api.startRun(agent.id)))
     const haveAsked = (phase: string) =>
       waitFor(() => runs.every((id) => existsSync(join(gate, `${id}.${phase}`))), `all runs ask svc: ${phase}`, {
         ms: 300_000,
       })
     await haveAsked('begun')
+    const askAgain = async (phase: string) => {
+      enter(phase)
+      await haveAsked(phase)
+      rmSync(join(gate, 'phase'))
+      for (const id of runs) rmSync(join(gate, `${id}.${phase}`))
+      enter('between')
+    }
     const switchTo = async (words: readonly string[], version: string) => {
       const before = machine.daemonPid
       const result = JSON.parse(await machine.works(['upgrade', ...words])) as { daemon: { runs: number } | null }
       expect(result.daemon).toEqual({ runs: count })
       expect(machine.daemonPid).not.toBe(before)
       // The server is its operator's to restart: it goes on, and then is what is current.
-      server.child.kill('SIGTERM')
-      await once(server.child, 'exit')
-      server = await machine.startServer(Number(port), env)
+      await servers!.restart(() => askAgain('half'))
       expect(JSON.parse(await machine.works(['device', 'status']))).toMatchObject({ version })
-      enter(version)
-      await haveAsked(version)
-      rmSync(join(gate, 'phase'))
-      for (const id of runs) rmSync(join(gate, `${id}.${version}`))
-      enter('between')
+      await askAgain(version)
     }
     await switchTo([second.folder], '0.9.0')
     await switchTo(['--rollback'], '0.8.0')
     if (isLong) await switchTo([second.folder], '0.9.0')
     writeFileSync(join(gate, 'go'), '')
-    for (const id of runs) expect((await server.api.waitForRun(id, 'succeeded')).exitReason, id).toBe('completed')
+    for (const id of runs) expect((await api.waitForRun(id, 'succeeded')).exitReason, id).toBe('completed')
     const started = readFileSync(join(gate, 'started'), 'utf8').trim().split('\n')
     expect(started.toSorted()).toEqual(runs.toSorted())
   } finally {
     await machine.remove()
+    await servers?.close()
   }
 }
 
@@ -93,7 +143,7 @@ test(
 
 // Who decides is the server; the short form shows what a switch does to a device and its runs.
 test.skipIf(!isLong || !hasPostgres())(
-  'the same with PostgreSQL',
+  'the same with two replicas, which are restarted in turn',
   async () => {
     const database = await emptyPostgres()
     try {
