@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../shared/lib/certificate-trouble.ts'
 import yargs, { type Argv } from 'yargs'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
@@ -98,6 +99,8 @@ function startTrouble(error: unknown): string | null {
 function reasonOf(error: unknown): string {
   const { code, message, name } = (error instanceof NotBegunError ? error.cause : error) as NodeJS.ErrnoException
   if (name === 'KnexTimeoutError') return 'it gave no connection in time'
+  const certificate = certificateTrouble(error)
+  if (certificate !== null) return certificate
   return code?.startsWith('SQLITE_IOERR') === true ? `${message} (${code})` : message
 }
 

@@ -76,7 +76,7 @@ export async function build(folder: string, version?: string): Promise<void> {
         // Without this they would be part of the svc group, which the others would load, too (checkLoaded).
         {
           name: 'everywhere',
-          test: /\/shared\/lib\/(world|backoff|places|lines|v8|version)\.ts$/,
+          test: /\/shared\/lib\/(world|backoff|places|lines|v8|version|certificate-trouble)\.ts$/,
           priority: 2,
         },
         { name: 'svc', test: svcStart, priority: 1 },

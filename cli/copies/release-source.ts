@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import { createHash, createPublicKey, verify, type KeyObject } from 'node:crypto'
 import { createReadStream, createWriteStream, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -114,11 +115,10 @@ function addressSource(given: string): ReleaseSource {
 
 function unreachable(url: URL, error: unknown): CliError {
   const cause = (error as Error).cause
-  const why = cause instanceof Error ? cause.message : (error as Error).message
+  const why = certificateTrouble(error) ?? (cause instanceof Error ? cause.message : (error as Error).message)
   return new CliError('release_unreachable', `${url.href} cannot be read: ${why}.`, {
     exit: 'unreachable',
-    remediation:
-      'Name the address of the folder that has release.json. NODE_EXTRA_CA_CERTS names the certificate of an own authority.',
+    remediation: 'Name the address of the folder that has release.json.',
     cause: error,
   })
 }

@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import { optimizeNothing } from '../../shared/lib/v8.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -194,7 +195,7 @@ function connectionError(caller: Caller, error: NodeJS.ErrnoException): CliError
   const code = error.code ?? ''
   return new CliError(
     code === 'ECONNREFUSED' ? 'server_refuses' : 'server_unreachable',
-    why[code] ?? `No answer came from ${name}: ${error.message}.`,
+    why[code] ?? `No answer came from ${name}: ${certificateTrouble(error) ?? error.message}.`,
     {
       exit: 'unreachable',
       remediation: isHere

@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import type { BlobId } from '../../shared/lib/ids.ts'
 import type { Readable } from 'node:stream'
 
@@ -58,9 +59,8 @@ export class StorageError extends Error {
   readonly isRefusal: boolean
 
   constructor(place: string, cause: unknown, { isRefusal = false } = {}) {
-    super(`the storage of files (${place}) failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    })
+    const why = certificateTrouble(cause) ?? (cause instanceof Error ? cause.message : String(cause))
+    super(`the storage of files (${place}) failed: ${why}`, { cause })
     this.isRefusal = isRefusal
   }
 }

@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import type { Knex } from 'knex'
 import type { Db } from './handle.ts'
 import { casesOf, likeContaining } from './like.ts'
@@ -218,6 +219,7 @@ export function databaseTroubleOf(error: unknown): DatabaseTrouble {
   const code = (error as { code?: unknown }).code
   const known = typeof code === 'string' ? troubleByCode(code) : null
   if (known !== null) return known
+  if (certificateTrouble(error) !== null) return 'database_unavailable'
   if (/Connection terminated|connection is closed|timeout expired|Unable to acquire a connection/i.test(error.message))
     return 'database_unavailable'
   return null

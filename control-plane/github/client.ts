@@ -1,3 +1,4 @@
+import { withCertificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { SignJWT } from 'jose'
@@ -95,7 +96,7 @@ async function send(
     }
   } catch (error) {
     if (error instanceof GithubTrouble) throw error
-    throw new GithubTrouble('GitHub could not be reached', { cause: error })
+    throw new GithubTrouble(withCertificateTrouble('GitHub could not be reached', error), { cause: error })
   }
 }
 

@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import type { World } from '../../shared/lib/world.ts'
 
 /** Sends mail by the operator's SMTP server. */
@@ -109,5 +110,5 @@ function mailErrorOf(error: unknown): MailError {
   const isOfMail = command === 'RCPT TO' || command === 'DATA' || code === 'EMESSAGE'
   const isFinal = isOfMail && typeof responseCode === 'number' && responseCode >= 500
   if (typeof responseCode === 'number') return new MailError(`The SMTP server answered: ${said}`, isFinal)
-  return new MailError(`The SMTP server cannot be used: ${said}`, false)
+  return new MailError(`The SMTP server cannot be used: ${certificateTrouble(error) ?? said}`, false)
 }

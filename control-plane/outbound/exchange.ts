@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import { request as requestPlain, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { request as requestTls } from 'node:https'
 import { connect, isIP, isIPv4, type LookupFunction, type Socket } from 'node:net'
@@ -81,9 +82,14 @@ function pinnedTo(addresses: readonly string[]): LookupFunction {
   }
 }
 
+function unreachable(host: string, error: Error): string {
+  const certificate = certificateTrouble(error)
+  return `${host} could not be reached${certificate === null ? ', or its answer broke off' : `: ${certificate}`}`
+}
+
 export function outboundErrorOf(error: NodeJS.ErrnoException, host: string, signal: AbortSignal): Error {
   if (signal.aborted) return signal.reason as Error
   if (error.code === 'HPE_HEADER_OVERFLOW')
     return new OutboundError('too_large', `the head of the answer of ${host} is too large`, { cause: error })
-  return new OutboundError('unreachable', `${host} could not be reached, or its answer broke off`, { cause: error })
+  return new OutboundError('unreachable', unreachable(host, error), { cause: error })
 }

@@ -1,3 +1,4 @@
+import { withCertificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import { z } from 'zod'
 import type { ControlRun, ControlValue } from '../../shared/device/control.ts'
 import type { DeviceIdentity } from '../../shared/device/device-identity.ts'
@@ -156,8 +157,9 @@ async function fetchConfig(context: ControlContext): Promise<z.infer<typeof devi
       headers: { authorization: `Bearer ${context.token()}` },
       signal: AbortSignal.timeout(8_000),
     })
-  } catch {
-    throw new ControlError('not_connected', `The server ${context.identity.server} cannot be reached.`)
+  } catch (error) {
+    const text = withCertificateTrouble(`The server ${context.identity.server} cannot be reached`, error)
+    throw new ControlError('not_connected', `${text}.`)
   }
   if (!response.ok) throw new ControlError('failed', `The server answered ${response.status}.`)
   const parsed = deviceConfig.safeParse(await response.json().catch(() => null))

@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import { WebSocket, type RawData } from 'ws'
 import { parseJsonText } from '../../shared/lib/lines.ts'
 import { type CloseName, linkLimits, silenceLimitMs } from '../../shared/device/limits.ts'
@@ -170,7 +171,7 @@ export class LinkClient {
       this.down(socket, 1006)
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      this.lastError = error.message
+      this.lastError = certificateTrouble(error) ?? error.message
       if (this.current(socket)) this.isSilent = silentErrors.test(error.code ?? error.message)
     })
     socket.on('close', (code, reason) => {

@@ -1,3 +1,4 @@
+import { withCertificateTrouble } from '../../../shared/lib/certificate-trouble.ts'
 import { z } from 'zod'
 import type { World } from '../../../shared/lib/world.ts'
 import { readAnswer } from '../../../shared/lib/read-answer.ts'
@@ -38,7 +39,9 @@ export function createEmbeddingClient(settings: EmbeddingSettings, world: Pick<W
         return read(await send(settings, texts, AbortSignal.any([ending.signal, ...(signal ? [signal] : [])])), texts)
       } catch (error) {
         if (error instanceof EmbeddingTrouble) throw error
-        throw new EmbeddingTrouble('the endpoint could not be reached in time', { cause: error })
+        throw new EmbeddingTrouble(withCertificateTrouble('the endpoint could not be reached in time', error), {
+          cause: error,
+        })
       } finally {
         cancel()
       }

@@ -1,3 +1,4 @@
+import { certificateTrouble } from '../../../shared/lib/certificate-trouble.ts'
 import type { Agent, ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { ProxyError } from './credential.ts'
 
@@ -102,6 +103,8 @@ function limitConnecting(sent: ClientRequest): void {
 function unreachable(error: unknown): ProxyError {
   if (error instanceof ProxyError) return error
   const { code } = error as NodeJS.ErrnoException
+  const why = certificateTrouble(error)
+  if (why !== null) return new ProxyError(`it could not be reached: ${why}`)
   return new ProxyError(`it could not be reached${code === undefined ? '' : ` (${code})`}`)
 }
 
