@@ -1,5 +1,6 @@
 import { ApiFailure, CliError, type RefusedLine } from '../errors/cli-error.ts'
 import { fieldAt, textAt } from '../replies/fields.ts'
+import { version } from '../../shared/lib/version.ts'
 import { remediations } from '../../shared/api/remediations.ts'
 import { jsonText } from './terminal-text.ts'
 
@@ -55,14 +56,16 @@ export function sentenceOf(error: unknown, isInRun: boolean): string {
   const allowed = fieldAt(envelope, 'allowedValues')
   if (Array.isArray(allowed) && line?.isUsage !== true) lines.push(`  allowed: ${allowed.map(wordOf).join(', ')}`)
   const remediation = textAt(envelope, 'remediation')
+  const code = textAt(envelope, 'code')
   if (remediation === 'sign_in' && !isInRun) lines.push('Type `svc login` to sign in again.')
+  else if (code === 'route_not_found') lines.push(olderServer)
   else if (remediation !== null) lines.push(error instanceof CliError ? remediation : adviceOf(remediation))
-  const facts = [textAt(envelope, 'code'), textAt(envelope, 'requestId')].filter(
-    (fact) => fact !== null && fact !== 'cli.usage',
-  )
+  const facts = [code, textAt(envelope, 'requestId')].filter((fact) => fact !== null && fact !== 'cli.usage')
   if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
   return `${lines.join('\n')}\n`
 }
+
+const olderServer = `The server may be of an older release than this svc (${version}): upgrade svc on the server's machine. See \`svc doctor\`.`
 
 const linesOf = ({ values }: RefusedLine): string[] =>
   values.map(({ message }, at) => `${at === 0 ? 'svc: ' : '  '}${message}`)
