@@ -249,7 +249,7 @@ export const questionRoutes = {
           .max(10_000)
           .nullable()
           .optional()
-          .describe('Keys of the chosen options.'),
+          .describe('Keys or labels of the chosen options.'),
       }),
     }),
     reply: question,
@@ -264,7 +264,7 @@ export const questionRoutes = {
     cli: {
       command: 'question answer',
       positionals: [...positionals, { name: 'text', target: 'body.answer.text', isOptional: true }],
-      flags: { select: { target: 'body.answer.selected', description: 'Key of a chosen option.' } },
+      flags: { select: { target: 'body.answer.selected', description: 'Key or label of a chosen option.' } },
       flow: true,
       example: `svc question answer ${exampleId} "eu-west-1"`,
     },

@@ -44,6 +44,20 @@ test('an answer that does not fit the mode is refused', () => {
   expect(judge('secret_input', 'x', null)).toMatchObject({ refusal: 'question_needs_secret' })
 })
 
+test('an option is chosen by its key or by its label, where only one has it', () => {
+  const alike = [...options, { key: 'Apple', label: 'Pear' }, { key: 'd', label: 'Plum' }, { key: 'e', label: 'plum' }]
+  const judge = (from: typeof options, ...selected: string[]) =>
+    judgeAnswer({ answerMode: 'multi_select', options: from }, { text: null, selected })
+  expect(judge(options, 'Apple', 'b')).toEqual({ answer: { text: null, selected: ['a', 'b'] } })
+  expect(judge(options, ' aPPLE ', 'a')).toEqual({ answer: { text: null, selected: ['a'] } })
+  // A key counts before the label of another option, and a label of two is none.
+  expect(judge(alike, 'Apple')).toEqual({ answer: { text: null, selected: ['Apple'] } })
+  expect(judge(alike, 'apple')).toEqual({ answer: { text: null, selected: ['a'] } })
+  expect(judge(alike, 'Plum')).toMatchObject({ refusal: 'invalid_option_key' })
+  expect(judge(options, 'B')).toEqual({ answer: { text: null, selected: ['b'] } })
+  expect(judge(options, '')).toMatchObject({ refusal: 'invalid_option_key' })
+})
+
 test('an answer by the system says so, except for a secret', () => {
   expect(systemAnswer({ answerMode: 'free_text' }, 'run_ended')).toEqual({ text: '[system:run_ended]', selected: null })
   expect(systemAnswer({ answerMode: 'secret_input' }, 'run_ended')).toBeNull()

@@ -36,12 +36,26 @@ export function judgeAnswer(
     return text === null ? { refusal: 'invalid_answer', param: 'answer.text' } : { answer: { text, selected: null } }
   }
   if (question.answerMode === 'secret_input') return { refusal: 'question_needs_secret', param: 'answer' }
-  const known = new Set((question.options ?? []).map((option) => option.key))
   const isRightCount = question.answerMode === 'single_select' ? selected.length === 1 : selected.length > 0
   if (!isRightCount) return { refusal: 'answer_mode_mismatch', param: 'answer.selected' }
-  if (selected.some((key) => !known.has(key))) return { refusal: 'invalid_option_key', param: 'answer.selected' }
-  return { answer: { text, selected: [...new Set(selected)] } }
+  const keyOf = keysOf(question.options ?? [])
+  const keys = selected.flatMap((said) => keyOf(said) ?? [])
+  if (keys.length < selected.length) return { refusal: 'invalid_option_key', param: 'answer.selected' }
+  return { answer: { text, selected: [...new Set(keys)] } }
 }
+
+/** Finds the key that is meant: a key as it is, else the label of one option only, in capitals or not. */
+function keysOf(options: readonly { key: string; label: string }[]): (said: string) => string | null {
+  const keys = new Set(options.map(({ key }) => key))
+  const byLabel = new Map<string, string | null>()
+  for (const { key, label } of options) {
+    const word = plainLabel(label)
+    byLabel.set(word, byLabel.has(word) ? null : key)
+  }
+  return (said) => (keys.has(said) ? said : (byLabel.get(plainLabel(said)) ?? null))
+}
+
+const plainLabel = (label: string): string => label.trim().toLowerCase()
 
 /** The key of the wake that an answer to the question asks for. */
 export const questionWakeKey = (id: QuestionId): string => `question:${id}`

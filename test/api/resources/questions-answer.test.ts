@@ -50,7 +50,7 @@ describe('answering', () => {
         allowedValues: ['eu', 'us'],
         message: expect.stringMatching(/exactly one option .*--select/),
       })
-    expect((await answer(one.id, { selected: ['eu'] })).body.answer).toEqual({
+    expect((await answer(one.id, { selected: ['europe'] })).body.answer).toEqual({
       text: null,
       selected: ['eu'],
       secretId: null,

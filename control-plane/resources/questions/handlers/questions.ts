@@ -78,7 +78,7 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
 function choicesOf({ options, answerMode }: QuestionRow): { allowedValues?: string[]; message?: string } {
   if (options === null) return {}
   const count = answerMode === 'single_select' ? 'exactly one option' : 'one or more options'
-  const message = `Choose ${count} by key: \`answer.selected\`, or \`--select KEY\`. A text is a note on the choice.`
+  const message = `Choose ${count} by key or label: \`answer.selected\`, or \`--select KEY\`. A text is a note on the choice.`
   return { allowedValues: options.map((option) => option.key), message }
 }
 
