@@ -200,7 +200,7 @@ async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 're
   }
   const isWhole = prefix === names.join(' ')
   if (isWhole && (isHelp || names.length > 0)) {
-    await out.longText(overviewOf(commands, prefix))
+    await out.longText(overviewOf(commands, prefix, out.width))
     return isHelp ? 0 : 2
   }
   const { inOurWords } = await import('./arguments/habits.ts')

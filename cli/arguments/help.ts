@@ -2,6 +2,7 @@ import { flagsFor, spellingsOf } from './parse.ts'
 import type { Command } from './command.ts'
 import type { ListedCommand } from './commands.ts'
 import { exitCodes } from '../errors/exit-codes.ts'
+import { brokenLine } from '../output/broken-lines.ts'
 import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
 
 /** The text of `svc COMMAND --help`: usage, flags, an example, the route, its callers and its error codes. */
@@ -15,8 +16,8 @@ export async function helpOf(command: Command, width: number): Promise<string> {
   return [
     `Usage: svc ${usageOf(command)}`,
     '',
-    command.summary,
-    ...(command.description === undefined ? [] : wrap(command.description, width)),
+    ...brokenLine(command.summary, width),
+    ...(command.description === undefined ? [] : brokenLine(command.description, width)),
     '',
     ...inColumns(rows, width),
     '',
@@ -82,27 +83,15 @@ const maxLeft = 34
 function inColumns(rows: readonly (readonly [string, string])[], width: number): string[] {
   const left = Math.min(maxLeft, Math.max(...rows.map(([name]) => name.length)))
   return rows.flatMap(([name, text]) => {
-    const [first = '', ...more] = wrap(text, Math.max(30, width - left - 4))
+    const [first = '', ...more] = brokenLine(text, Math.max(30, width - left - 4))
     const head =
       name.length > left ? [`  ${name}`, `  ${' '.repeat(left)}  ${first}`] : [`  ${name.padEnd(left)}  ${first}`]
     return [...head, ...more.map((line) => `  ${' '.repeat(left)}  ${line}`)].map((line) => line.trimEnd())
   })
 }
 
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
-  }
-  return [...lines, line]
-}
-
 /** All commands, or those whose names begin with `prefix`. */
-export function overviewOf(commands: readonly ListedCommand[], prefix: string): string {
+export function overviewOf(commands: readonly ListedCommand[], prefix: string, columns: number): string {
   const shown = commands.filter(
     (command) => command.hidden !== true && (prefix === '' || command.name.startsWith(`${prefix} `)),
   )
@@ -113,7 +102,8 @@ export function overviewOf(commands: readonly ListedCommand[], prefix: string): 
     const own = command.name.split(' ')[0]!
     if (prefix === '' && topic !== null && own !== topic && (command.name.includes(' ') || topic !== '')) lines.push('')
     topic = command.name.includes(' ') ? own : ''
-    lines.push(`  svc ${command.name.padEnd(width)}  ${command.summary}`)
+    const [first = '', ...more] = brokenLine(command.summary, Math.max(24, columns - width - 8))
+    lines.push(`  svc ${command.name.padEnd(width)}  ${first}`, ...more.map((line) => ' '.repeat(width + 8) + line))
   }
   return [
     `Usage: svc ${prefix === '' ? '' : `${prefix} `}COMMAND [flags]`,
@@ -161,7 +151,7 @@ Agents and where they work
   agent      create, change and inspect agents
   device     connect this machine, see its state
   folder     the folders that agents work in
-  secret     keys that runs are given; connection, mcp, skill, plugin: what else they have
+  secret     keys that runs are given; also connection, mcp, skill, plugin
 
 More
   automation, workflow         work that starts by itself

@@ -29,9 +29,9 @@ function sumOf(body: unknown): string {
   const [runs, unknown, leftOut] = [number('total', 'runs'), number('total', 'runsWithoutCost'), number('leftOut')]
   const costUsd = textAt(body, 'total', 'costUsd')
   const parts = [
-    `${runs} ${runs === 1 ? 'run' : 'runs'} since ${textAt(body, 'since') ?? '?'}`,
+    `${runs} ${runs === 1 ? 'run' : 'runs'} since ${(textAt(body, 'since') ?? '?').slice(0, 16).replace('T', ' ')} UTC`,
     costUsd === null ? 'of none is known what it cost' : `${dollarsText(Number(costUsd))} in all`,
-    ...(unknown > 0 && costUsd !== null ? [`of ${unknown} it is not known what they cost`] : []),
+    ...(unknown > 0 && costUsd !== null ? [`what ${unknown} of them cost is not known`] : []),
     ...(leftOut > 0 ? [`${leftOut} more with less are not shown`] : []),
   ]
   return `${parts.join('; ')}.`

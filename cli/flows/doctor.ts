@@ -10,7 +10,9 @@ import { readIdentity } from '../device/this-device.ts'
 import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { exitStatus } from '../errors/exit-codes.ts'
 import { devicePlaces, type DevicePlaces } from '../machine/paths.ts'
-import type { Paint, Tone } from '../output/colours.ts'
+import { brokenLine } from '../output/broken-lines.ts'
+import type { Tone } from '../output/colours.ts'
+import type { Output } from '../output/output.ts'
 import { listAt, textAt } from '../replies/fields.ts'
 
 /** `ok`: as it should be. `warning`: it works, but not as well as it could. `failed`: something does not work. */
@@ -53,7 +55,7 @@ export const doctor: Flow = async (context) => {
   const isWell = findings.every(({ verdict }) => verdict !== 'failed')
   const { out } = context
   if (out.format === 'json') await out.result({ ok: isWell, findings })
-  else out.text(asText(findings, out.paint))
+  else out.text(asText(findings, out))
   return isWell ? 0 : exitStatus('refused')
 }
 
@@ -217,11 +219,17 @@ const marks: Readonly<Record<Verdict, readonly [mark: string, tone: Tone]>> = {
   failed: ['✗', 'bad'],
 }
 
-function asText(findings: readonly Finding[], paint: Paint): string {
+/** Below the words of a finding. */
+const hang = ' '.repeat(12)
+
+function asText(findings: readonly Finding[], { paint, width }: Pick<Output, 'paint' | 'width'>): string {
   const lines = findings.flatMap(({ check, verdict, message, fix }) => {
     const [mark, tone] = marks[verdict]
-    const line = `${paint(mark, tone)} ${check.padEnd(9)} ${message}`
-    return fix === null ? [line] : [line, `            ${paint('→', 'dim')} ${fix}`]
+    const [first = '', ...more] = brokenLine(message, width - hang.length)
+    const lines = [`${paint(mark, tone)} ${check.padEnd(9)} ${first}`, ...more.map((line) => hang + line)]
+    if (fix === null) return lines
+    const [begin = '', ...rest] = brokenLine(fix, width - hang.length - 2)
+    return [...lines, `${hang}${paint('→', 'dim')} ${begin}`, ...rest.map((line) => `${hang}  ${line}`)]
   })
   const bad = findings.filter(({ verdict }) => verdict === 'failed').length
   const odd = findings.filter(({ verdict }) => verdict === 'warning').length

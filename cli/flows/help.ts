@@ -11,7 +11,7 @@ export const help: Flow = async ({ out, positionals }) => {
   const topic = words.join(' ')
   if (topic === 'exit-codes') out.text(exitCodesText())
   else if (topic === '' || commands.some((command) => command.name.startsWith(`${topic} `))) {
-    await out.longText(overviewOf(commands, topic))
+    await out.longText(overviewOf(commands, topic, out.width))
   } else {
     const match = matchCommand(commands, words)
     if (match === null || match.rest.length > 0)

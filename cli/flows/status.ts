@@ -67,7 +67,7 @@ async function readStatus(context: CommandContext, client: Client) {
   const failed = lastFailed.filter((run) => Date.parse(textAt(run, 'completedAt') ?? '') >= since)
   const away = devices.filter((device) => textAt(fieldAt(device, 'liveness'), 'status') === 'disconnected')
   const found = { approvals, questions, failed, working, waiting, limits: limitsOf(devices), away }
-  return { summary: summaryOf(found), ...found, next: nextOf(found) }
+  return { summary: summaryOf(found), ...found, ...nextOf(found) }
 }
 
 /** An agent is told of no devices: those are the affair of people. */
@@ -124,11 +124,12 @@ function told(all: readonly unknown[], one: string, several: string): string | n
   return all.length === 1 ? `1 ${one}` : `${all.length}${all.length === most ? ' or more' : ''} ${several}`
 }
 
-/** The command for what comes first. */
-function nextOf({ approvals, questions, failed, waiting }: Found): string | null {
+/** The commands for what comes first. */
+function nextOf({ approvals, questions, failed, waiting }: Found): { next: string | null; answer?: string } {
   const id = (all: readonly unknown[]) => textAt(all[0], 'id')
-  if (approvals.length > 0) return `svc approval get ${id(approvals)}   (then: svc approval approve ${id(approvals)})`
-  if (questions.length > 0) return `svc question answer ${id(questions)} "..."`
-  if (failed.length > 0) return `svc why ${id(failed)}`
-  return waiting.length > 0 ? `svc why ${id(waiting)}` : null
+  if (approvals.length > 0)
+    return { next: `svc approval get ${id(approvals)}`, answer: `svc approval approve ${id(approvals)}` }
+  if (questions.length > 0) return { next: `svc question answer ${id(questions)} "..."` }
+  if (failed.length > 0) return { next: `svc why ${id(failed)}` }
+  return { next: waiting.length > 0 ? `svc why ${id(waiting)}` : null }
 }

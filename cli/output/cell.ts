@@ -1,7 +1,7 @@
 import type { Path, Shown } from '../../shared/api/looks/look.ts'
 import { toneOf, type Tone } from './colours.ts'
 import { oneLine } from './terminal-text.ts'
-import { duration, relativeTime } from './times.ts'
+import { duration, relativeTime, shortDuration } from './times.ts'
 
 /** A value as it is printed, on one line and without control characters. */
 export interface Cell {
@@ -36,6 +36,9 @@ export function cellOf(record: unknown, shown: Shown, options: CellOptions): Cel
 const emptyCell: Cell = { text: '', tone: null, mayBeCut: false }
 const mayBeCut: ReadonlySet<string> = new Set(['text', 'say', 'pairs'])
 
+/** Reasons that say no more than the state itself. */
+const saysNothing: ReadonlySet<string> = new Set(['completed', 'ok'])
+
 function statusCell(
   record: unknown,
   { at, why = [], waits }: Extract<Shown, { as: 'status' }>,
@@ -49,7 +52,7 @@ function statusCell(
   }
   if (typeof state !== 'string') return emptyCell
   const reasons = [...new Set(why.flatMap((path) => valuesAt(record, path)).map(wordOf))].filter(
-    (reason) => reason !== wordOf(state) && reason !== 'completed',
+    (reason) => reason !== wordOf(state) && !saysNothing.has(reason),
   )
   const told = reasons.length === 0 ? wordOf(state) : `${wordOf(state)} (${reasons.join(', ')})`
   return { text: oneLine(told, options.maxChars), tone: toneOf(state), mayBeCut: reasons.length > 0 }
@@ -143,15 +146,32 @@ function sentence(record: unknown, text: string, options: CellOptions): string {
   let isWhole = true
   const said = text.replaceAll(/\{(?:(\w+) )?([\w.]+)\}/g, (_, as: string | undefined, path: string) => {
     const raw = rawAt(record, path)
-    const value = Array.isArray(raw)
-      ? String(raw.length)
-      : raw == null
-        ? ''
-        : single(raw, as === 'time' || as === 'word' ? as : as === undefined ? 'text' : 'thing', options)
+    const value = Array.isArray(raw) ? String(raw.length) : raw == null ? '' : saidAs(as, raw, options)
     if (value === '') isWhole = false
     return value
   })
   return isWhole ? said : ''
+}
+
+function saidAs(as: string | undefined, raw: unknown, options: CellOptions): string {
+  switch (as) {
+    case undefined:
+      return single(raw, 'text', options)
+    case 'time':
+    case 'word':
+      return single(raw, as, options)
+    case 'since':
+      return sinceText(plainWord(raw), options)
+    case 'took':
+      return options.isPlain ? `${Math.round(Number(raw))} ms` : shortDuration(Number(raw))
+    default:
+      return single(raw, 'thing', options)
+  }
+}
+
+function sinceText(text: string, { isPlain, now }: CellOptions): string {
+  const at = Date.parse(text)
+  return isPlain || Number.isNaN(at) ? `since ${text}` : `for ${duration(now - at)}`
 }
 
 function spanText(record: unknown, { at, to }: { at: string; to: string }, { isPlain, now }: CellOptions): string {

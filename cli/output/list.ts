@@ -19,7 +19,7 @@ export interface Table {
 
 /** What is longer than a UUID is cut, too, or one odd word would take all room. */
 const longestWhole = 36
-/** Text is not cut below this many columns: another column gives way. */
+/** Text is not cut below this many columns, unless its column says more: another column gives way. */
 const leastText = 16
 const gap = 2
 
@@ -78,7 +78,7 @@ function fit(
   for (let many = all.length; many > 0; many--) {
     const kept = all.slice(0, many)
     const widths = shrink(
-      kept.map((at) => ({ natural: natural[at]!, isText: isText[at]! })),
+      kept.map((at) => ({ natural: natural[at]!, isText: isText[at]!, least: leastOf(columns[at]![2], width) })),
       width,
       many === 1,
     )
@@ -88,9 +88,13 @@ function fit(
   return { shown: [], leftOut: all.length }
 }
 
+/** On a narrow terminal no column keeps so much that nothing else is seen. */
+const leastOf = (wanted: number | undefined, width: number | null): number =>
+  wanted === undefined || width === null ? leastText : Math.max(leastText, Math.min(wanted, Math.floor(width * 0.4)))
+
 /** The widths in which the columns fit, or null. The widest text is cut first. */
 function shrink(
-  columns: readonly { natural: number; isText: boolean }[],
+  columns: readonly { natural: number; isText: boolean; least: number }[],
   width: number | null,
   isLast: boolean,
 ): number[] | null {
@@ -101,17 +105,15 @@ function shrink(
   if (isLast) return [Math.max(1, Math.min(widths[0]!, room))]
   while (over > 0) {
     const widest = columns.reduce(
-      (best, { isText }, at) =>
-        isText &&
-        widths[at]! > leastText &&
-        widths[at]! > (widths[best] ?? 0) * (columns[best]?.isText === true ? 1 : 0)
+      (best, { isText, least }, at) =>
+        isText && widths[at]! > least && widths[at]! > (widths[best] ?? 0) * (columns[best]?.isText === true ? 1 : 0)
           ? at
           : best,
       -1,
     )
     if (widest === -1) return null
     const others = columns.map(({ isText }, at) => (isText && at !== widest ? widths[at]! : 0))
-    const next = Math.max(leastText, ...others.filter((each) => each < widths[widest]!))
+    const next = Math.max(columns[widest]!.least, ...others.filter((each) => each < widths[widest]!))
     const step = Math.min(over, Math.max(1, widths[widest]! - next))
     widths[widest] = widths[widest]! - step
     over -= step

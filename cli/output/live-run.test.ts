@@ -14,9 +14,11 @@ const call = (toolCallId: string, name: string, input: unknown, atMs = 0) =>
 const result = (toolCallId: string, output: string, { atMs = 0, isError = false } = {}) =>
   event('tool_result', { toolCallId, output, isError }, atMs)
 
-function shown(...events: object[]): string {
+const shown = (...events: object[]) => shownBy(false, ...events)
+
+function shownBy(breaksWords: boolean, ...events: object[]): string {
   let screen = ''
-  const live = new LiveRun({ width: 40, paint: paintFor('none'), write: (more) => (screen += more) })
+  const live = new LiveRun({ width: 40, breaksWords, paint: paintFor('none'), write: (more) => (screen += more) })
   for (const each of events) live.event(each)
   live.end()
   return screen
@@ -34,6 +36,18 @@ it('shows words as they come, and the answer once', () => {
   expect(shown(text('All '), text('is well.'), answer)).toBe('All is well.\n')
   expect(shown(text('I look.'), answer)).toBe('I look.\nAll is well.\n')
   expect(shown(event('thinking', { text: 'Hm.' }), text('Yes.'))).toBe('Hm.\n\nYes.\n')
+})
+
+it('breaks words and its own lines on a terminal, but not what a command prints', () => {
+  const long = 'These are more words than a line of forty columns has.'
+  const broken = 'These are more words than a line of\nforty columns has.\n'
+  expect(shownBy(true, text(long.slice(0, 30)), text(long.slice(30)))).toBe(broken)
+  expect(shownBy(true, event('result', { text: long }))).toBe(broken)
+  expect(shownBy(true, event('error', { message: long }))).toBe(
+    '! These are more words than a line of\nforty columns has.\n',
+  )
+  expect(shownBy(true, event('started', { harness: 'command' }), text(long))).toBe(`${long}\n`)
+  expect(shownBy(false, text(long))).toBe(`${long}\n`)
 })
 
 it('shows a call in a line, with its time and how it ended, and what it printed below', () => {

@@ -3,11 +3,14 @@ import { fieldAt, textAt } from '../replies/fields.ts'
 import type { Paint, Tone } from './colours.ts'
 import { shortDuration } from './times.ts'
 import { oneLine, plainText } from './terminal-text.ts'
-import { cut } from './width.ts'
+import { cut, wrapLines } from './width.ts'
+import { WordWrap } from './word-wrap.ts'
 
 export interface LiveRunOptions {
-  /** Columns for lines of our own; what the agent says is not broken. */
+  /** Columns for lines. */
   width: number
+  /** What is longer than a line is broken between words, but for what a command prints: its spaces may mean something. */
+  breaksWords: boolean
   paint: Paint
   /** Takes text as it is to be shown next. */
   write: (text: string) => void
@@ -36,7 +39,7 @@ export class LiveRun {
   /** The call whose line is not ended. */
   #openCall: string | null = null
   /** What is being said: words of one kind follow each other without a line between them. */
-  #speech: { kind: string; decoder: StringDecoder } | null = null
+  #speech: { kind: string; tone: Tone | null; decoder: StringDecoder; wrap: WordWrap | null } | null = null
   #said = ''
   /** Its result is what it printed, in other bytes: without carriage returns and colours. */
   #isCommand = false
@@ -48,7 +51,8 @@ export class LiveRun {
 
   /** Shows a line of svc's own. */
   note(text: string, tone: Tone | null = 'dim'): void {
-    this.#line(text, tone)
+    // Commands are dim, and stay whole.
+    this.#line(tone === 'dim' ? text : this.#broken(text), tone)
     this.#block ??= 'call'
   }
 
@@ -73,7 +77,7 @@ export class LiveRun {
         return
       default: {
         const shown = remarkOf(kind, event)
-        if (shown !== null) this.#line(...shown)
+        if (shown !== null) this.#line(this.#broken(shown[0]), shown[1])
       }
     }
   }
@@ -89,15 +93,21 @@ export class LiveRun {
     if (this.#speech?.kind !== name) {
       this.#newLine()
       this.#space('speech')
-      this.#speech = { kind: name, decoder: new StringDecoder('utf8') }
+      this.#speech = {
+        kind: name,
+        tone: kind === 'thinking' || isSubagents ? 'dim' : null,
+        decoder: new StringDecoder('utf8'),
+        wrap: this.#options.breaksWords && !this.#isCommand ? new WordWrap(this.#options.width) : null,
+      }
       if (kind === 'text' && !isSubagents) this.#said = ''
     }
-    const { decoder } = this.#speech
+    const { decoder, tone, wrap } = this.#speech
     const base64 = textAt(event, 'data', 'base64')
     const text = base64 === null ? (textAt(event, 'data', 'text') ?? '') : decoder.write(Buffer.from(base64, 'base64'))
     if (text === '') return
     if (kind === 'text' && !isSubagents) this.#said = (this.#said + text).slice(-keptChars)
-    this.#options.write(kind === 'thinking' || isSubagents ? this.#options.paint(text, 'dim') : text)
+    const ready = wrap === null ? text : wrap.push(text)
+    if (ready !== '') this.#options.write(this.#options.paint(ready, tone))
     this.#isAtStart = text.endsWith('\n')
   }
 
@@ -157,7 +167,7 @@ export class LiveRun {
   #answer(text: string): void {
     const isSaid = this.#isCommand ? this.#said !== '' : this.#said.trimEnd().endsWith(text.trim())
     if (text.trim() === '' || isSaid) return this.#newLine()
-    this.#line(text, null)
+    this.#line(this.#isCommand ? text : this.#broken(text), null)
   }
 
   /** What no parser understood is of use to few. */
@@ -178,7 +188,14 @@ export class LiveRun {
     this.#block = next
   }
 
+  #broken(text: string): string {
+    const { breaksWords, width } = this.#options
+    return breaksWords ? wrapLines(text, width) : text
+  }
+
   #newLine(): void {
+    const held = this.#speech?.wrap?.end() ?? ''
+    if (held !== '') this.#options.write(this.#options.paint(held, this.#speech?.tone ?? null))
     if (!this.#isAtStart) this.#options.write('\n')
     this.#isAtStart = true
     this.#openCall = null

@@ -23,7 +23,8 @@ function stepChanges(before: unknown, now: unknown): Line[] {
     return [
       ...begins,
       [`? ${nameOf(step)} asks: ${prompt}`, 'waits'] as const,
-      [`  svc approval approve ${approval}   or   svc approval reject ${approval}`, 'dim'] as const,
+      [`  svc approval approve ${approval}`, 'dim'] as const,
+      [`  or: svc approval reject ${approval}`, 'dim'] as const,
     ]
   })
 }

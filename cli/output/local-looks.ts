@@ -63,7 +63,7 @@ export const localLooks: Looks = {
         rows: 'approvals',
         columns: [
           ['ID', ref('id')],
-          ['MAY IT', text('gatedThing.safeSummary', 'prompt')],
+          ['ASKS FOR', text('gatedThing.safeSummary', 'prompt'), 32],
           ['ASKED BY', person('requestedBy')],
           ['WHEN', time('createdAt')],
         ],
@@ -73,7 +73,7 @@ export const localLooks: Looks = {
         rows: 'questions',
         columns: [
           ['ID', ref('id')],
-          ['QUESTION', text('prompt')],
+          ['QUESTION', text('prompt'), 28],
           ['OPTIONS', text('options.label')],
           ['ASKED BY', person('askedBy')],
           ['WHEN', time('createdAt')],
@@ -135,7 +135,7 @@ export const localLooks: Looks = {
         ],
       },
     ],
-    next: [{ say: '{next}', when: { at: 'next', is: [true] } }],
+    next: [{ say: '{next}', more: { word: 'then', say: '{answer}' }, when: { at: 'next', is: [true] } }],
   },
   search: {
     columns: [],

@@ -63,8 +63,9 @@ function pathsOf(look: Look, isList: boolean): string[] {
     ...(look.under ?? []).flatMap(pathsIn),
     ...ofColumns(look.facts ?? look.columns),
     ...(look.sections ?? []).flatMap(pathsOfSection),
-    ...(look.next ?? []).flatMap(({ say, when }) => [
+    ...(look.next ?? []).flatMap(({ say, more, when }) => [
       ...pathsIn({ as: 'say', text: say }),
+      ...(more === undefined ? [] : pathsIn({ as: 'say', text: more.say })),
       ...(when === undefined ? [] : [when.at]),
     ]),
   ]
@@ -72,7 +73,7 @@ function pathsOf(look: Look, isList: boolean): string[] {
 }
 
 function pathsOfSection(section: Section): string[] {
-  if ('text' in section) return [section.text].flat()
+  if ('text' in section) return [section.text, section.unless ?? []].flat()
   if ('json' in section) return [section.json]
   return [
     section.rows,
@@ -104,6 +105,18 @@ describe.each(Object.keys(forms) as (keyof typeof forms)[])('pictures: %s', (for
   test('are as they were kept (SVC_MAKE_PICTURES=1 makes them anew)', () => {
     if (process.env['SVC_MAKE_PICTURES'] === '1') writeFileSync(file, shown)
     expect(shown).toBe(readFileSync(file, 'utf8'))
+  })
+
+  test('break the text of a record between words', () => {
+    const { width } = forms[form]
+    if (width === null) return
+    const records = shapes.filter(([, { list }]) => list === null).map((shape) => picture(shape, form))
+    // Commands, and words that no line has room for, stay whole to be copied.
+    const long = records
+      .join('')
+      .split('\n')
+      .filter((line) => widthOf(line) > width && !/^(Next| {2}or|then): |\S{60}/.test(line))
+    expect(long).toEqual([])
   })
 
   test('have no line of a table that is wider than the terminal, no control character and no raw JSON in a cell', () => {

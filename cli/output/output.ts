@@ -1,5 +1,6 @@
 import { exitStatus } from '../errors/exit-codes.ts'
 import { CliError } from '../errors/cli-error.ts'
+import { brokenLines } from './broken-lines.ts'
 import { envelopeOf, exitNameOf, sentenceOf, traceOf } from './failure.ts'
 import { paintFor, type Paint } from './colours.ts'
 import type { Shape } from './shape.ts'
@@ -80,6 +81,11 @@ export function createOutput(options: OutputOptions): Output {
   const columns = stdout.columns || null
   let stderr: NodeJS.WriteStream | null = null
   const complain = (text: string) => void (stderr ??= options.stderr()).write(terminalText(text))
+  /** Words for a person, who reads them on a terminal line by line. */
+  const tell = (text: string) => {
+    stderr ??= options.stderr()
+    complain(stderr.isTTY && stderr.columns > 0 ? brokenLines(text, stderr.columns) : text)
+  }
   const isTerminal = stdout.isTTY && !options.isInRun
   const hasColours = wanted !== 'tsv' && (options.hasColours ?? isTerminal)
   const colours = hasColours ? (options.hasPalette ? 'palette' : 'basic') : 'none'
@@ -161,9 +167,10 @@ export function createOutput(options: OutputOptions): Output {
       const ready = terminalText(whole.slice(0, whole.length - held.length))
       if (ready !== '') stdout.write(ready)
     },
-    message: (text) => complain(`${text}\n`),
+    message: (text) => tell(`${text}\n`),
     failure(error) {
-      complain(format === 'json' ? `${jsonText(envelopeOf(error))}\n` : sentenceOf(error, options.isInRun))
+      if (format === 'json') complain(`${jsonText(envelopeOf(error))}\n`)
+      else tell(sentenceOf(error, options.isInRun))
       if (options.isDebugging) complain(`${traceOf(error)}\n`)
       return exitStatus(exitNameOf(error))
     },

@@ -2,7 +2,7 @@ import type { Column, Look, Next, Section, Shown } from '../../shared/api/looks/
 import { cellOf, rawAt, valuesAt, type Cell } from './cell.ts'
 import { tableOf, type PrintOptions } from './list.ts'
 import { jsonText, plainText } from './terminal-text.ts'
-import { pad, widthOf, wrap } from './width.ts'
+import { pad, widthOf, wrap, wrapLines } from './width.ts'
 
 // A single record: its title, its facts in two columns, its text below, and what to do next. What is empty is left out.
 
@@ -61,12 +61,10 @@ function nameOf(shown: Shown): string {
 
 function shownRecord(record: unknown, look: Look, facts: readonly Fact[], options: PrintOptions): string {
   const title = look.title === undefined ? '' : cellOf(record, look.title, options).text
-  const under = (look.under ?? [])
-    .map((shown) => cellOf(record, shown, options))
-    .filter(({ text }) => text !== '')
-    .map(({ text, tone }) => options.paint(text, tone))
-    .join(' · ')
-  const head = [title === '' ? '' : `${options.paint(title, 'bold')}\n`, under === '' ? '' : `${under}\n`].join('')
+  const under = (look.under ?? []).map((shown) => cellOf(record, shown, options)).filter(({ text }) => text !== '')
+  const { width, paint } = options
+  const titleLines = title === '' ? [] : wrap(title, width ?? Infinity)
+  const head = [...titleLines.map((line) => `${paint(line, 'bold')}\n`), underText(under, options)].join('')
   const parts = [
     head,
     factLines(facts, options),
@@ -78,6 +76,25 @@ function shownRecord(record: unknown, look: Look, facts: readonly Fact[], option
     nextLine(record, look.next ?? [], options),
   ]
   return parts.filter((part) => part !== '').join('\n')
+}
+
+/** The cells in a row, on several lines where they do not fit one. */
+function underText(cells: readonly Cell[], { width, paint }: PrintOptions): string {
+  let text = ''
+  let taken = 0
+  for (const cell of cells) {
+    const more = widthOf(cell.text)
+    const isNewLine = text === '' || taken + 3 + more > (width ?? Infinity)
+    const shown =
+      isNewLine && width !== null
+        ? wrap(cell.text, width)
+            .map((line) => paint(line, cell.tone))
+            .join('\n')
+        : paint(cell.text, cell.tone)
+    text += `${text === '' ? '' : isNewLine ? ' ·\n' : ' · '}${shown}`
+    taken = isNewLine ? more : taken + 3 + more
+  }
+  return text === '' ? '' : `${text}\n`
 }
 
 /** Two facts share a line where both have room in their half. */
@@ -118,11 +135,15 @@ function sectionText(record: unknown, section: Section, options: PrintOptions): 
       value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)
     return isEmpty ? '' : indented(jsonText(value, 2), options)
   }
+  if (section.unless !== undefined && valuesAt(record, section.unless).length > 0) return ''
   for (const path of [section.text].flat()) {
     const text = valuesAt(record, path)
       .map((value) => (typeof value === 'string' ? value : jsonText(value)))
       .join('\n')
-    if (text.trim() !== '') return indented(plainText(text), options)
+    if (text.trim() === '') continue
+    const { isPlain, width } = options
+    const shown = plainText(text)
+    return indented(isPlain || width === null ? shown : wrapLines(shown, Math.max(20, width - indent.length)), options)
   }
   return ''
 }
@@ -140,6 +161,10 @@ function nextLine(record: unknown, next: readonly Next[], options: PrintOptions)
     return when.is.some((wanted) => (typeof wanted === 'boolean' ? wanted === isThere : wanted === value))
   })
   if (fitting === undefined) return ''
-  const { text } = cellOf(record, { as: 'say', text: fitting.say }, options)
-  return text === '' ? '' : `${options.paint(`Next: ${text}`, 'dim')}\n`
+  const { say, more } = fitting
+  const told = (sentence: string, word: string) => {
+    const { text } = cellOf(record, { as: 'say', text: sentence }, options)
+    return text === '' ? '' : `${options.paint(`${word.padStart(4)}: ${text}`, 'dim')}\n`
+  }
+  return told(say, 'Next') + (more === undefined ? '' : told(more.say, more.word))
 }

@@ -20,7 +20,9 @@ export function thingsInRecord(reply: unknown, look: Look): WantedThings {
   const record = look.of === undefined ? reply : rawAt(reply, look.of)
   const facts = (look.facts ?? look.columns).map(([, shown]) => shown)
   const heads = [...(look.title === undefined ? [] : [look.title]), ...(look.under ?? [])]
-  const next = (look.next ?? []).map(({ say }): Shown => ({ as: 'say', text: say }))
+  const next = (look.next ?? [])
+    .flatMap(({ say, more }) => [say, ...(more === undefined ? [] : [more.say])])
+    .map((text): Shown => ({ as: 'say', text }))
   for (const shown of [...heads, ...facts, ...next]) addFrom(record, shown, found)
   for (const section of look.sections ?? []) {
     if (!('rows' in section)) continue

@@ -1,4 +1,5 @@
 import stringWidth from 'string-width'
+import { brokenLine, brokenLines } from './broken-lines.ts'
 
 // Text in the columns that it takes on a terminal: wide characters take two, accents and joiners none.
 
@@ -33,17 +34,8 @@ export function cut(text: string, width: number): string {
 
 export const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - widthOf(text)))
 
-/** Breaks a line between words, and a word that is longer than the width. */
-export function wrap(text: string, width: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`
-    if (widthOf(longer) <= width || line === '') line = longer
-    else {
-      lines.push(line)
-      line = word
-    }
-  }
-  return [...lines, line]
-}
+/** Breaks a line between words. */
+export const wrap = (text: string, width: number): string[] => brokenLine(text, width, widthOf)
+
+/** Breaks the lines of a text that are too long; each goes on below its own beginning. */
+export const wrapLines = (text: string, width: number): string => brokenLines(text, width, widthOf)

@@ -48,11 +48,11 @@ test('people see the sum of all, and that what is not known is not free', async 
     [''],
   ])
   expect(stderr).toBe(
-    'svc: 5 runs since 2026-03-07T00:00:00.000Z; $12.35 in all; of 2 it is not known what they cost; 7 more with less are not shown.\n',
+    'svc: 5 runs since 2026-03-07 00:00 UTC; $12.35 in all; what 2 of them cost is not known; 7 more with less are not shown.\n',
   )
   const nothing = { ...answer, total: { ...answer.total, costUsd: null }, data: [], leftOut: 0 }
   const none = await home.svc(['costs', '-o', 'tsv'], { env: await home.inRun(() => ({ body: nothing })) })
-  expect(none.stderr).toBe('svc: 5 runs since 2026-03-07T00:00:00.000Z; of none is known what it cost.\n')
+  expect(none.stderr).toBe('svc: 5 runs since 2026-03-07 00:00 UTC; of none is known what it cost.\n')
 })
 
 test('of one run it says so, too', async () => {

@@ -175,7 +175,7 @@ test('a harness that is too old is told by device status, the doctor and the run
   const { stdout: forPeople } = await home.svc(['device', 'status', '--output', 'table'])
   expect(forPeople).toContain(`problem   ${sentence}\n`)
   // What is missing is told with the device's own advice, too.
-  expect(forPeople).toMatch(/harness {3}cursor {2}not installed: .*cursor\.com\/cli says how to install it\./)
+  expect(forPeople).toMatch(/harness {3}cursor {4}not installed: .*cursor\.com\/cli says how to install it\./)
   expect((await home.svc(['agent', 'create', '--name', 'Coder', '--harness', 'codex'])).status).toBe(0)
   const { stdout: audit } = await home.svc(['agent', 'doctor', '@coder'])
   expect(audit).toContain(`codex is too old on test box. test box: ${sentence}`)

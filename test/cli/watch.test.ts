@@ -91,7 +91,8 @@ test.each([
     [
       '? It waits for a person: Bash · $0.42',
       '  svc approval get apr_1',
-      '  svc approval approve apr_1   or   svc approval reject apr_1',
+      '  svc approval approve apr_1',
+      '  or: svc approval reject apr_1',
     ],
   ],
 ] as const)('a run that %s ends with %i and what can be done', async (status, code, more, last) => {

@@ -3,6 +3,9 @@ import type { DeviceIdentity } from '../../../shared/device/device-identity.ts'
 import type { Flow } from '../../context/context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
+import { brokenLines } from '../../output/broken-lines.ts'
+import type { Output } from '../../output/output.ts'
+import { relativeTime } from '../../output/times.ts'
 import { deviceProblems, serviceState, type Problem } from '../../device/device-problems.ts'
 import { devicePlaces } from '../../machine/paths.ts'
 import { readIdentity } from '../../device/this-device.ts'
@@ -23,7 +26,7 @@ export const deviceStatus: Flow = async (context) => {
       ...service.facts,
       problems,
     })
-  else out.text(asText(identity, status, problems))
+  else out.text(asText(identity, status, { problems, out, now: context.world.now() }))
   return status === null ? exitStatus('no_daemon') : 0
 }
 
@@ -40,15 +43,26 @@ function withTimes(status: ControlStatus) {
   }
 }
 
-function asText(identity: DeviceIdentity | null, status: ControlStatus | null, problems: readonly Problem[]): string {
+interface Shown {
+  problems: readonly Problem[]
+  out: Pick<Output, 'isTerminal' | 'width'>
+  now: number
+}
+
+/** What goes on is below the words of its line. */
+const hang = 10
+
+function asText(identity: DeviceIdentity | null, status: ControlStatus | null, { problems, out, now }: Shown): string {
+  const timeOf = (ms: number) => {
+    const text = new Date(ms).toISOString()
+    return out.isTerminal ? relativeTime(text, now) : text
+  }
   const lines: string[] = []
   const who = status ?? identity
   if (who !== null) lines.push(`device    ${who.displayName} (${who.publicId}) of ${who.server}`)
   if (status !== null) {
-    const since = status.link.since === null ? '' : ` since ${new Date(status.link.since).toISOString()}`
-    lines.push(
-      `daemon    pid ${status.pid}, version ${status.version}, started ${new Date(status.startedAt).toISOString()}`,
-    )
+    const since = status.link.since === null ? '' : `, since ${timeOf(status.link.since)}`
+    lines.push(`daemon    pid ${status.pid}, version ${status.version}, started ${timeOf(status.startedAt)}`)
     lines.push(`link      ${status.link.state}${since}`)
     lines.push(
       `runs      ${status.runs.length} of ${status.capacity}${status.accepting ? '' : `, takes no more (${status.reason})`}`,
@@ -59,12 +73,13 @@ function asText(identity: DeviceIdentity | null, status: ControlStatus | null, p
     lines.push(`spool     ${status.spool.rows} events, ${status.spool.bytes} bytes not acknowledged`)
     for (const [name, { installed, version, message }] of Object.entries(status.readiness?.harnesses ?? {})) {
       const why = message === null ? '' : `: ${message}`
-      lines.push(`harness   ${name}  ${installed ? (version ?? 'installed') : `not installed${why}`}`)
+      lines.push(`harness   ${name.padEnd(9)} ${installed ? (version ?? 'installed') : `not installed${why}`}`)
     }
     for (const { harness, resetsAt } of status.limits ?? [])
-      lines.push(`limit     ${harness}'s account is used up until ${new Date(resetsAt).toISOString()}`)
+      lines.push(`limit     ${harness}'s account is used up until ${timeOf(resetsAt)}`)
     if (status.service !== null) lines.push(`service   ${status.service.installed ? 'installed' : 'not installed'}`)
   }
   for (const problem of problems) lines.push(`problem   ${problem.message}`, `          type: ${problem.fix}`)
-  return lines.join('\n')
+  const text = lines.join('\n')
+  return out.isTerminal ? brokenLines(text, out.width, undefined, hang) : text
 }

@@ -39,6 +39,7 @@ export async function watchRun(context: CommandContext, watched: Watched): Promi
   const isShown = out.format !== 'json'
   const live = new LiveRun({
     width: out.width,
+    breaksWords: out.isTerminal,
     paint: out.paint,
     write: (text) => out.piece(text),
   })
@@ -130,7 +131,7 @@ async function tellEnd({ client, path, live, run }: Place & { run: unknown }): P
   const id = textAt(run, 'id') ?? ''
   const [kind, asked] = [textAt(run, 'waitingOn', 'kind'), textAt(run, 'waitingOn', 'id')]
   if (kind === 'approval' && asked !== null)
-    live.note(`  svc approval get ${asked}\n  svc approval approve ${asked}   or   svc approval reject ${asked}`)
+    live.note(`  svc approval get ${asked}\n  svc approval approve ${asked}\n  or: svc approval reject ${asked}`)
   else if (kind === 'question' && asked !== null) {
     const question = await optional(client, fillPath('/api/v1/questions/{id}', { id: asked }))
     for (const option of listAt(question, 'options')) live.note(`  - ${optionLine(option)}`)

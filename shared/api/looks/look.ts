@@ -37,8 +37,8 @@ export type Shown =
   /** The keys of an object with their values. */
   | { as: 'pairs'; at: Path }
   /**
-   * A sentence with `{path}` in it; empty where one of them is. `{word path}`, `{time path}` and `{task path}` are shown as such, a list
-   * is counted.
+   * A sentence with `{path}` in it; empty where one of them is. `{word path}`, `{time path}` and `{task path}` are shown as such, `{since path}`
+   * as the time that has passed, `{took path}` as milliseconds; a list is counted.
    */
   | { as: 'say'; text: string }
   /** The first that is not empty. */
@@ -48,12 +48,15 @@ export type Shown =
 export const thingKinds = ['agent', 'device', 'person', 'project', 'repo', 'task'] as const
 export type ThingKind = (typeof thingKinds)[number]
 
-/** The heading in a list, which is also the name of the fact in a single record. */
-export type Column = readonly [title: string, shown: Shown]
+/**
+ * The heading in a list, which is also the name of the fact in a single record. `least`: before its text is cut to fewer columns than
+ * these, the columns behind it are left out.
+ */
+export type Column = readonly [title: string, shown: Shown, least?: number]
 
 export type Section =
-  /** Text of several lines. */
-  | { heading: string; text: Path }
+  /** Text of several lines. `unless`: a field that has nothing where the text is shown. */
+  | { heading: string; text: Path; unless?: string }
   /** A list within the record, as a table. */
   | { heading: string; rows: string; columns: readonly Column[] }
   /** Whatever somebody stored, as indented JSON. */
@@ -62,6 +65,8 @@ export type Section =
 /** A command to type next, where the field has one of the values (true: it is not empty); the first that fits is shown. */
 export interface Next {
   say: string
+  /** Another command, on a line of its own. */
+  more?: { word: 'or' | 'then'; say: string }
   when?: { at: string; is: readonly (string | boolean)[] }
 }
 

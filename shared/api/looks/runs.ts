@@ -109,21 +109,21 @@ export const runLooks: Looks = {
         'Start',
         first(
           say(
-            'offered after {timings.offeredMs} ms, launched after {timings.launchedMs} ms, first output after {timings.firstOutputMs} ms',
+            'offered after {took timings.offeredMs}, launched after {took timings.launchedMs}, first output after {took timings.firstOutputMs}',
           ),
-          say('offered after {timings.offeredMs} ms, launched after {timings.launchedMs} ms'),
-          say('offered after {timings.offeredMs} ms'),
+          say('offered after {took timings.offeredMs}, launched after {took timings.launchedMs}'),
+          say('offered after {took timings.offeredMs}'),
         ),
       ],
       [
         'End',
         say(
-          'harness gone after {timings.endedMs} ms, reported after {timings.reportedMs} ms, written down after {timings.storedMs} ms',
+          'harness gone after {took timings.endedMs}, reported after {took timings.reportedMs}, written down after {took timings.storedMs}',
         ),
       ],
     ],
     sections: [
-      { heading: 'Error', text: 'errorMessage' },
+      { heading: 'Error', text: 'errorMessage', unless: 'waitingOn.kind' },
       { heading: 'Answer', text: 'transcriptRead.finalAnswer' },
       { heading: 'Latest events', rows: 'latestEvents', columns: event.columns },
     ],
@@ -131,7 +131,7 @@ export const runLooks: Looks = {
   RunWhy: {
     columns: [],
     title: text('because'),
-    under: [status('state', { why: ['reason'] }), ref('run'), say('since {time since}')],
+    under: [status('state', { why: ['reason'] }), ref('run'), say('{since since}')],
     facts: [
       ['Next', text('next')],
       ['At the latest', time('nextAt')],

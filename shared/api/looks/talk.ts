@@ -21,8 +21,8 @@ const approval: Look = {
   columns: [
     ['ID', ref('id')],
     ['STATUS', status('status', { why: ['result.outcome'] })],
+    ['WHAT', text('gatedThing.safeSummary', 'prompt'), 28],
     ['ASKS FOR', word('trigger')],
-    ['WHAT', text('gatedThing.safeSummary', 'prompt')],
     ['ASKED BY', person('requestedBy')],
     ['WHEN', time('createdAt')],
     ['FOR', person('assignedTo')],
@@ -53,14 +53,20 @@ const approval: Look = {
     { heading: 'New AGENT.md', text: 'gatedThing.instructions.agentMd' },
     { heading: 'As commands', text: 'gatedThing.platformChange.commands' },
   ],
-  next: [{ say: 'svc approval approve {id}   (or: svc approval reject {id})', when: { at: 'status', is: ['open'] } }],
+  next: [
+    {
+      say: 'svc approval approve {id}',
+      more: { word: 'or', say: 'svc approval reject {id}' },
+      when: { at: 'status', is: ['open'] },
+    },
+  ],
 }
 
 const question: Look = {
   columns: [
     ['ID', ref('id')],
     ['STATUS', status('status')],
-    ['QUESTION', text('prompt')],
+    ['QUESTION', text('prompt'), 28],
     ['OPTIONS', text('options.label', 'answerMode')],
     ['ASKED BY', person('askedBy')],
     ['WHEN', time('createdAt')],

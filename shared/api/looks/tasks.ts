@@ -230,7 +230,7 @@ export const taskLooks: Looks = {
   TaskWhy: {
     columns: [],
     title: text('because'),
-    under: [status('state', { why: ['reason'] }), ref('task.key'), say('since {time since}')],
+    under: [status('state', { why: ['reason'] }), ref('task.key'), say('{since since}')],
     facts: [
       ['Next', text('next')],
       ['At the latest', time('nextAt')],

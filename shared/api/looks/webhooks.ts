@@ -5,7 +5,7 @@ import { count, flag, person, ref, say, status, text, time, word, type Look, typ
 const webhook: Look = {
   columns: [
     ['ID', ref('id')],
-    ['ADDRESS', text('url')],
+    ['ADDRESS', text('url'), 32],
     ['STATUS', status('status', { why: ['disabledReason'] })],
     ['EVENTS', text('events')],
     ['FAILING SINCE', time('failingSince')],

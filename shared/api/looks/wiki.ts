@@ -79,7 +79,11 @@ const learning: Look = {
     },
   ],
   next: [
-    { say: 'svc learning accept {id}   (or: svc learning reject {id})', when: { at: 'status', is: ['proposed'] } },
+    {
+      say: 'svc learning accept {id}',
+      more: { word: 'or', say: 'svc learning reject {id}' },
+      when: { at: 'status', is: ['proposed'] },
+    },
   ],
 }
 
