@@ -1,7 +1,7 @@
 import { optimizeNothing } from '../shared/lib/v8.ts'
 import { realWorld } from '../shared/lib/world.ts'
 import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/parse.ts'
-import type { Command } from './arguments/command.ts'
+import type { Command, ParsedArguments } from './arguments/command.ts'
 import type { CommandContext } from './context/context.ts'
 import { namedValues } from './arguments/named-things.ts'
 import { contractCommandsOf, listedCommands, loadLocalCommands } from './arguments/commands.ts'
@@ -18,7 +18,7 @@ import {
   type OutputOptions,
   type WantedFormat,
 } from './output/output.ts'
-import { valuesOf } from './arguments/values.ts'
+import { valuesOf, type Values } from './arguments/values.ts'
 
 /** Runs one command line and returns the exit status. */
 export async function start(argv: readonly string[]): Promise<number> {
@@ -59,7 +59,8 @@ async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'o
       await out.longText(await helpOf(match.command, out.width))
       return 0
     }
-    return await run({ ...match, out, env })
+    const line = await readLine(match)
+    return await run({ ...line, out, env })
   } catch (error) {
     return out.failure(error)
   }
@@ -78,19 +79,41 @@ async function findByHabit(words: readonly string[]) {
   return null
 }
 
-interface Invocation {
+/** Reads the line, as a user of gh means it where it cannot be read as it is. */
+async function readLine({ command, rest }: { command: Command; rest: readonly string[] }): Promise<Line> {
+  const sources = { resolvePath: pathResolver(), readInput }
+  const read = async ({ command: named, rest: words }: { command: Command; rest: readonly string[] }) => {
+    const bound = bindValues(named, words)
+    const parsed =
+      parseQuickly(named, bound) ?? (await import('./arguments/parse-with-yargs.ts')).parseWithYargs(named, bound)
+    return { command: named, bound, parsed, sources, values: await valuesOf(named, parsed, sources) }
+  }
+  try {
+    return await read({ command, rest })
+  } catch (error) {
+    const { meantLine } = await import('./arguments/habit-lines.ts')
+    const meant = meantLine(command.name, rest)
+    const match = meant === null ? null : await find(meant)
+    if (match === null) throw error
+    return read(match)
+  }
+}
+
+interface Line {
   command: Command
-  rest: readonly string[]
+  /** The words behind the command, with values bound to their flags. */
+  bound: readonly string[]
+  parsed: ParsedArguments
+  sources: Pick<CommandContext, 'resolvePath' | 'readInput'>
+  values: Values
+}
+
+interface Invocation extends Line {
   out: Output
   env: ReturnType<typeof readEnvironment>
 }
 
-async function run({ command, rest, out: plainOut, env }: Invocation): Promise<number> {
-  const sources = { resolvePath: pathResolver(), readInput }
-  const bound = bindValues(command, rest)
-  const parsed =
-    parseQuickly(command, bound) ?? (await import('./arguments/parse-with-yargs.ts')).parseWithYargs(command, bound)
-  const values = await valuesOf(command, parsed, sources)
+async function run({ command, bound, parsed, sources, values, out: plainOut, env }: Invocation): Promise<number> {
   const out = await inForm(plainOut, command, values.local)
   if (values.dropped.length > 0) {
     const flags = values.dropped.map((name) => `--${name}`).join(', ')
@@ -186,9 +209,9 @@ function asksForHelp(rest: readonly string[]): boolean {
   return words.includes('--help') || words.includes('-h')
 }
 
-async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 'rest'> & { words: readonly string[] }) {
+async function helpOrFault({ words, out, env }: Pick<Invocation, 'out' | 'env'> & { words: readonly string[] }) {
   if (words[0] === '--version' || words[0] === '-v') {
-    return run({ command: matchCommand(await loadLocalCommands(), ['version'])!.command, rest: [], out, env })
+    return run({ ...(await readLine(matchCommand(await loadLocalCommands(), ['version'])!)), out, env })
   }
   const commands = await listedCommands()
   const { overviewOf } = await import('./arguments/help.ts')

@@ -17,7 +17,6 @@ const whole: readonly (readonly [given: string, ours: string, more?: readonly st
   ['auth login', 'login'],
   ['auth logout', 'logout'],
   ['auth status', 'whoami'],
-  ['task close', 'task transition', ['--status', 'done']],
   ['task status', 'status'],
   ['task comment', 'task comment add'],
   ['workflow run', 'workflow start'],
@@ -43,6 +42,8 @@ function shaped([thing, verb, ...rest]: readonly string[]): string[][] {
   switch (`${thing} ${verb}`) {
     case 'secret set':
       return [['secret', 'create', ...(isNamed ? ['--name', name, ...more] : rest)]]
+    case 'task close':
+      return [['task', 'transition', ...rest.filter((_, at) => !isWhy(rest, at)), '--status', closedAs(rest)]]
     case 'task reopen':
       // What is said there is the reason that svc wants.
       return [['task', 'transition', ...rest.map(asReason), '--status', 'open']]
@@ -55,6 +56,17 @@ function shaped([thing, verb, ...rest]: readonly string[]): string[][] {
 
 const asReason = (word: string): string =>
   word === '-c' || word === '--comment' ? '--reason' : word.replace(/^--comment=/, '--reason=')
+
+/** Of `--reason WHY`, as gh closes an issue. Where it gives up, the task is cancelled. */
+const isWhy = (rest: readonly string[], at: number): boolean => {
+  const isFlag = (word: string | undefined) => word === '--reason' || word === '-r'
+  return isFlag(rest[at]) || isFlag(rest[at - 1]) || /^(--reason|-r)=/.test(rest[at]!)
+}
+
+function closedAs(rest: readonly string[]): 'done' | 'cancelled' {
+  const why = rest.filter((_, at) => isWhy(rest, at)).join(' ')
+  return /not[ _]planned|duplicate/i.test(why) ? 'cancelled' : 'done'
+}
 
 const isLog = (word: string): boolean => word === '--log' || word === '--log-failed'
 

@@ -6,6 +6,7 @@ const idForms: Partial<Record<ReferenceKind, RegExp>> = {
   automation: /^aut_[0-9A-Za-z]{16}$/,
   device: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i,
   file: /^file_[0-9A-Za-z]{16}$/,
+  secret: /^sec_[0-9A-Za-z]{16}$/,
 }
 
 export const isNamed = (kind: ReferenceKind): boolean => Object.hasOwn(idForms, kind)

@@ -91,6 +91,7 @@ export const ownCommands: readonly Command[] = [
       flag('input', 'File whose bytes are the body (`-`: standard input).'),
       flag('header', 'Adds a header, `Name: value`.', { repeatable: true, aliases: ['H'] }),
       flag('paginate', 'Read all pages of a list and print them as one.', yes),
+      flag('silent', 'Print nothing of the answer; the exit status tells how it went.', yes),
       flag('include', 'Print the status and the headers of the answer on standard error.', { ...yes, aliases: ['i'] }),
     ],
   }),

@@ -46,6 +46,11 @@ const lines: Readonly<Record<string, Refusal>> = {
     message: 'There are no labels.',
     remediation: 'Tasks are sorted by project and priority: svc project list, svc task list --priority high',
   },
+  alias: {
+    message: 'svc keeps no aliases: the shell does.',
+    remediation: "Type, for example: alias co='svc task get'",
+  },
+  'pr diff': { ...pullRequests, remediation: `${pullRequests.remediation}\nWhat a run changed: svc run diff RUN` },
   pr: pullRequests,
 }
 
@@ -55,10 +60,15 @@ export function refusedHabitOf([first = '', second = '']: readonly string[]): Re
 }
 
 const inBrowser = 'svc shows no pages in a browser: it prints what it knows, with --json all of it.'
+const inWorkspace =
+  'Everything is of a workspace, not of a repository: svc company use SLUG, or --workspace UUID for one command.'
+const byAssign = 'The assignee changes by itself: svc task assign KEY @AGENT'
 const byInput = 'The value comes from standard input, where no other program sees it: svc secret set NAME < value.txt'
 
 /** What to do in place of a flag of gh that the command does not have, or ''. */
 export function adviceOnFlag(command: string, flag: string): string {
   if (flag === '--web' || flag === '-w') return inBrowser
+  if (flag === '-R' || flag === '--repo') return inWorkspace
+  if (/^--(add|remove)-assignee$/.test(flag)) return byAssign
   return command === 'secret create' && (flag === '--body' || flag === '-b') ? byInput : ''
 }

@@ -16,14 +16,17 @@ export const api: Flow = async (context) => {
   const { values, out } = context
   const call = await callFrom(context)
   const client = await context.connect()
+  const isSilent = values.local['silent'] === true
   if (values.local['paginate'] === true) {
     if (call.method !== 'GET') throw usageError('--paginate is for GET.')
-    await out.result(await allPages(client, call))
+    const all = await allPages(client, call)
+    if (!isSilent) await out.result(all)
     return
   }
   const reply = await client.send(call)
   if (values.local['include'] === true) out.message(headOf(reply))
   if (reply.status >= 400) throw failureOf(reply)
+  if (isSilent) return
   if (reply.body !== undefined) await out.result(reply.body)
   else if (reply.text !== '') out.exact(reply.text)
 }
@@ -63,6 +66,8 @@ function methodAndPath({ values }: CommandContext): { method: string; path: stri
   if (!methods.includes(method)) throw usageError(`\`${flag ?? first}\` is not one of ${methods.join(', ')}.`)
   if (/^[a-z][a-z0-9+.-]*:/i.test(path)) throw usageError('Give the path alone: the server is that of your login.')
   const rooted = path.startsWith('/') ? path : `/${path}`
+  // As gh calls whoever is signed in.
+  if (rooted === '/user') return { method, path: '/api/auth/me' }
   return { method, path: rooted.startsWith('/api/') ? rooted : `/api/v1${rooted}` }
 }
 

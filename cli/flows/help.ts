@@ -1,5 +1,6 @@
 import { version as programVersion } from '../../shared/lib/version.ts'
 import { matchCommand } from '../arguments/parse.ts'
+import { inOurWords } from '../arguments/habits.ts'
 import { allCommands } from '../arguments/commands.ts'
 import type { Flow } from '../context/context.ts'
 import { usageError } from '../errors/cli-error.ts'
@@ -13,7 +14,11 @@ export const help: Flow = async ({ out, positionals }) => {
   else if (topic === '' || commands.some((command) => command.name.startsWith(`${topic} `))) {
     await out.longText(overviewOf(commands, topic, out.width))
   } else {
-    const match = matchCommand(commands, words)
+    const meant = inOurWords(words).map((line) => line.join(' '))
+    const group = meant.find((line) => commands.some((command) => command.name.startsWith(`${line} `)))
+    if (group !== undefined) return out.longText(overviewOf(commands, group, out.width))
+    const match =
+      [words, ...inOurWords(words)].map((line) => matchCommand(commands, line)).find((each) => each !== null) ?? null
     if (match === null || match.rest.length > 0)
       throw usageError(`There is no command \`svc ${topic}\`.`, 'Type `svc help`.')
     await out.longText(await helpOf(match.command, out.width))

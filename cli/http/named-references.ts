@@ -13,6 +13,8 @@ interface Listing {
   key: string
   /** The list can be asked for those with a text in their name. Otherwise it is whole. */
   isSearched: boolean
+  /** The list comes in pages, of which the first is read. */
+  isPaged?: boolean
   id: string
   /** What a caller may call it. */
   names: readonly string[]
@@ -44,6 +46,15 @@ const listings: Readonly<Record<string, Listing>> = {
     id: 'id',
     names: ['name'],
     toldBy: ['contentType', 'createdAt'],
+  },
+  secret: {
+    path: '/api/v1/secrets',
+    key: 'data',
+    isSearched: false,
+    isPaged: true,
+    id: 'id',
+    names: ['name'],
+    toldBy: ['envVarName', 'createdAt'],
   },
 }
 
@@ -77,8 +88,12 @@ async function idOf(command: Command, named: NamedValue, client: Client): Promis
 const searchFor = ({ isSearched }: Listing, name: string) =>
   isSearched ? { q: name.slice(0, longestSearch).replace(/[\uD800-\uDBFF]$/, '') } : {}
 
-async function read(client: Client, { path, key, isSearched }: Listing, query: Record<string, string>) {
-  const limit = isSearched ? { limit: perPage } : {}
+async function read(
+  client: Client,
+  { path, key, isSearched, isPaged = isSearched }: Listing,
+  query: Record<string, string>,
+) {
+  const limit = isPaged ? { limit: perPage } : {}
   const { body } = await client.call({ method: 'GET', path, query: { ...query, ...limit } })
   return { rows: listAt(body, key), hasMore: fieldAt(body, 'hasMore') === true }
 }

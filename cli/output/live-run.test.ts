@@ -64,10 +64,10 @@ it('shows a call in a line, with its time and how it ended, and what it printed 
     [
       'I look.',
       '',
-      '⏺ Bash npm test --all 1.2s',
+      '● Bash npm test --all 1.2s',
       '  one',
       '    two',
-      '⏺ mcp__files__say {"wor… failed 12ms',
+      '● mcp__files__say {"wor… failed 12ms',
       '',
       'So it is.',
       '',
@@ -77,7 +77,7 @@ it('shows a call in a line, with its time and how it ended, and what it printed 
 
 it('names a call again where its result comes behind other things', () => {
   const lines = shown(call('a', 'Read', { file_path: '/a' }), call('b', 'Read', {}), result('a', 'x'), result('z', 'y'))
-  expect(lines).toBe('⏺ Read /a\n⏺ Read \n⎿ Read /a 0ms\n  x\n⎿ result\n  y\n')
+  expect(lines).toBe('● Read /a\n● Read \n└ Read /a 0ms\n  x\n└ result\n  y\n')
 })
 
 it('folds what is longer than 20 lines, and cuts lines at the edge', () => {
@@ -119,7 +119,7 @@ it('puts characters together that come in two pieces, and takes no control of th
   expect(shown(event('text', { base64: a.toString('base64') }), event('text', { base64: b.toString('base64') }))).toBe(
     'é\n',
   )
-  expect(shown(call('a', 'Bash', { command: 'echo \u001b]0;x\u0007\u001b[2Jhi' }))).toBe('⏺ Bash echo hi\n')
+  expect(shown(call('a', 'Bash', { command: 'echo \u001b]0;x\u0007\u001b[2Jhi' }))).toBe('● Bash echo hi\n')
 })
 
 it('keeps what others wrote on its line, so that it cannot pass for a line of svc', () => {

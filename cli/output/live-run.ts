@@ -119,7 +119,7 @@ export class LiveRun {
     const call = { title: callTitle(event), at: atOf(event) }
     if (this.#calls.size >= mostCalls) this.#calls.delete(this.#calls.keys().next().value!)
     this.#calls.set(id, call)
-    this.#options.write(this.#callText('⏺', call.title, null))
+    this.#options.write(this.#callText('●', call.title, null))
     this.#isAtStart = false
     this.#openCall = id
   }
@@ -139,7 +139,7 @@ export class LiveRun {
     } else {
       this.#newLine()
       write(
-        `${this.#callText('⎿', call?.title ?? 'result', isError ? 'bad' : 'dim')}${paint(how, isError ? 'bad' : 'dim')}\n`,
+        `${this.#callText('└', call?.title ?? 'result', isError ? 'bad' : 'dim')}${paint(how, isError ? 'bad' : 'dim')}\n`,
       )
     }
     this.#output(textAt(event, 'data', 'output') ?? '')

@@ -31,7 +31,7 @@ function stepChanges(before: unknown, now: unknown): Line[] {
 
 function began(step: unknown): Line {
   const run = textAt(step, 'run', 'id')
-  return [`⏺ ${nameOf(step)}${run === null ? '' : `   svc run watch ${run}`}`, 'busy']
+  return [`● ${nameOf(step)}${run === null ? '' : `   svc run watch ${run}`}`, 'busy']
 }
 
 function ended(step: unknown): Line {

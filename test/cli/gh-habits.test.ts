@@ -20,7 +20,7 @@ beforeAll(async () => {
   const run = await make('agent', 'run', '@builder', '--prompt', 'Look around')
   writeFileSync(join(real.folder, 'notes.md'), 'an umbrella')
   await make('file', 'upload', 'notes.md')
-  Object.assign(names, { TASK: task.key, RUN: run.runPublicId })
+  Object.assign(names, { NOTES: join(real.folder, 'notes.md'), TASK: task.key, RUN: run.runPublicId })
 }, 60_000)
 
 /** What a line says, or a part of it. */
@@ -34,6 +34,12 @@ const said: readonly (readonly [line: string, told: string | RegExp])[] = [
   ['issue comment TASK -b hello', 'hello'],
   ['issue close TASK -c "no more"', 'done'],
   ['issue reopen TASK --comment "still there"', 'open'],
+  ['issue close TASK --reason "not planned"', 'cancelled'],
+  ['issue list --state closed --limit 5', 'Umbrella'],
+  ['issue reopen TASK -c "after all"', 'open'],
+  ['issue list --state all', 'Umbrella'],
+  ['issue create -t "From a file" -F NOTES', 'From a file'],
+  ['issue view TASK --comments', 'hello'],
   ['issue status', /approval|run|Nothing/],
   ['task view TASK', 'Umbrella'],
   ['task ls', 'Umbrella'],
@@ -44,20 +50,25 @@ const said: readonly (readonly [line: string, told: string | RegExp])[] = [
   ['run list', 'Look around'],
   ['run list -L 1', 'Look around'],
   ['run ls --status queued', 'Look around'],
+  ['run list --status failure -L 3', ''],
+  ['run list --workflow implement_and_review', ''],
   ['run view RUN', 'Look around'],
   ['run view RUN --json id', '"id"'],
   ['run cancel RUN', 'cancelled'],
-  ['run rerun RUN', 'runs it again'],
+  ['run rerun RUN --failed', 'runs it again'],
   ['agent view @builder', 'Builder'],
   ['repo list', ''],
   ['repo ls', ''],
   ['secret set TOKEN --provider acme', 'TOKEN'],
   ['secret list', 'TOKEN'],
+  ['secret delete TOKEN', ''],
   ['workflow list', ''],
   ['workflow view implement_and_review', '-- source'],
   ['auth status', 'Owner'],
   ['auth token', /^svc_pat_/],
   ['api /api/v1/tasks', 'Umbrella'],
+  ['api user --jq .email', 'owner'],
+  ['api -X POST tasks -f title=ByApi --silent', /^$/],
   ['api tasks -q .data[0].key', 'MAI-'],
   ['completion -s bash', '_svc'],
   ['completion --shell zsh', 'compdef'],
@@ -71,7 +82,11 @@ const said: readonly (readonly [line: string, told: string | RegExp])[] = [
   ['version', ''],
   ['--version', ''],
   ['help task', 'svc task create'],
+  ['help issue', 'svc task create'],
+  ['help issue create', 'svc task create'],
   ['project list', ''],
+  ['issue edit TASK --add-assignee @builder', '@builder'],
+  ['issue edit TASK --remove-assignee @builder', 'Umbrella'],
 ]
 
 const wordsOf = (line: string): string[] =>
@@ -93,6 +108,10 @@ test.each([
   ['issue view TASK -w', 'svc shows no pages in a browser'],
   ['secret set TOKEN2 --body x', 'svc secret set NAME < value.txt'],
   ['pr list', 'svc task pull-request KEY'],
+  ['pr diff TASK', 'svc run diff RUN'],
+  ['alias set co "task get"', "alias co='svc task get'"],
+  ['issue list -R other', 'svc company use SLUG'],
+  ['issue edit TASK --title x --add-assignee @builder', 'svc task assign KEY @AGENT'],
   ['label list', 'svc project list'],
   ['browse', 'svc status'],
   ['run download RUN', 'svc run diff RUN'],

@@ -64,7 +64,7 @@ test('a run is shown as its agent works, to its end with time, cost and what it 
     '',
     'I look. Here.',
     '',
-    '⏺ Bash ls 1.0s',
+    '● Bash ls 1.0s',
     '  a.txt',
     '',
     'Done.',

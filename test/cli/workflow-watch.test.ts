@@ -46,10 +46,10 @@ test('a run of a workflow is shown step by step, with what is asked and what it 
   const end = await home.svc(['workflow', 'runs', 'watch', id, '-o', 'table'], { env })
   expect(end.stdout.trimEnd().split('\n')).toEqual([
     `${id} · review`,
-    '⏺ 0 step 0 @ada   svc run watch run_0',
+    '● 0 step 0 @ada   svc run watch run_0',
     '  begins',
     '✓ 0 step 0 @ada 3.0s',
-    '⏺ 1 step 1 @ada   svc run watch run_1',
+    '● 1 step 1 @ada   svc run watch run_1',
     '? 1 step 1 @ada asks: Bash: git push',
     '  svc approval approve apr_1',
     '  or: svc approval reject apr_1',
