@@ -46,7 +46,7 @@ export class Journal {
   private readonly put: Database.Statement<[string, number, string]>
   private readonly drop: Database.Statement<[string]>
   private readonly noteLaunch: Database.Statement<[string, number, number]>
-  private readonly fenceOfLaunch: Database.Statement<[string], number>
+  private readonly findLaunch: Database.Statement<[string], number>
   private readonly behind = new Map<RunId, RunState | null>()
   /** A run could not be written, and nothing could since. */
   private isRefusing = false
@@ -64,13 +64,16 @@ export class Journal {
     this.noteLaunch = this.db.prepare(
       'insert into launches (run_id, fence, at) values (?, ?, ?) on conflict (run_id) do update set fence = excluded.fence, at = excluded.at',
     )
-    this.fenceOfLaunch = this.db.prepare<[string], number>('select fence from launches where run_id = ?').pluck()
+    this.findLaunch = this.db.prepare<[string], number>('select fence from launches where run_id = ?').pluck()
     this.reserve.ensure()
   }
 
-  /** A run of this lease, or of one after it, was given to its run host before. */
-  wasLaunched(runId: RunId, fence: number): boolean {
-    return (this.fenceOfLaunch.get(runId) ?? -1) >= fence
+  /**
+   * The run was given to its run host before, under whatever fence: no run that a server has begun waits again. One that is restored may
+   * offer it under a higher fence than that of its launch, since it takes back the offer which was open when the backup was made.
+   */
+  wasLaunched(runId: RunId): boolean {
+    return this.findLaunch.get(runId) !== undefined
   }
 
   /** Takes a run that is not held yet. False when it cannot be written: then it is not taken. */

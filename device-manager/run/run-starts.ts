@@ -55,7 +55,7 @@ export class RunStarts {
     const state = find(runId)
     if (state?.fence !== fence) return
     // The run is begun at the server by now, which takes its ending.
-    if (state.phase === 'accepted' && this.#options.journal.wasLaunched(runId, fence))
+    if (state.phase === 'accepted' && this.#options.journal.wasLaunched(runId))
       return handle(runId, { type: 'cancel_received', stop: executedBefore })
     const wanted = state.spec.connectionVariables ?? []
     const known = hosts.startOf(runId)

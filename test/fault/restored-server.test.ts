@@ -102,3 +102,23 @@ test('runs that were live, waited or did not exist when the backup was made, and
   expect(ends.starts(next)).toBe(1)
   await waitFor(async () => (await device.spoolRuns()).length === 0, 'the spool is empty')
 })
+
+test('a run that was offered when the backup was made, and has been executed since, is not executed twice', async () => {
+  const { api, device, server } = system
+  const once = await scenario(system, { steps: ['lines=20'] })
+  // A daemon that sleeps leaves the offer open.
+  device.program.signal('SIGSTOP')
+  const runId = await once.start()
+  const file = join(system.root, 'offered.tar')
+  operate('backup', file)
+  device.program.signal('SIGCONT')
+  await api.waitForRun(runId, 'succeeded')
+  await waitFor(async () => (await device.spoolRuns()).length === 0, 'the ended run left the spool')
+
+  await server.kill9()
+  operate('restore', file, '--replace')
+  await server.start()
+  // The server takes its offer back, and makes it again under a higher fence.
+  expect(await api.waitForRun(runId, 'failed')).toMatchObject({ exitReason: 'runner_lost' })
+  expect(once.starts(runId)).toBe(1)
+})
