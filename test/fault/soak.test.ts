@@ -2,8 +2,10 @@ import { idFrom } from '../../shared/lib/ids.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseRunEventId } from '../../shared/api/run-events.ts'
 import { openPostgres, type PostgresDatabase } from '../kit/database.ts'
+import { anyOf, faultsOf } from '../kit/faults.ts'
 import { repeats } from '../kit/forms.ts'
 import { checkInvariants } from '../kit/invariants.ts'
+import { KilledHosts } from '../kit/killed-hosts.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
@@ -54,45 +56,10 @@ test(
       }
     })
     const killed = new KilledHosts()
-    const faults = {
-      daemon: async () => {
-        await system.device.kill9()
-        killed.addDaemon()
-        await delay(random() * 500)
-        system.device.launch()
-      },
-      server: async () => {
-        const server = anyOf(system.servers, random)
-        await server.kill9()
-        await delay(random() * 500)
-        await server.start()
-      },
-      // A load balancer has another replica next.
-      reroute: async () => {
-        system.routeTo(anyOf(system.servers, random))
-        system.proxy.cut()
-        await delay(random() * 100)
-        system.proxy.heal()
-      },
-      cut: async () => {
-        system.proxy.cut()
-        await delay(random() * 800)
-        system.proxy.heal()
-      },
-      host: async () => {
-        const hosts = system.device.hosts()
-        if (hosts.length === 0) return
-        const host = anyOf(hosts, random)
-        try {
-          process.kill(host.pid, 'SIGKILL')
-          killed.add(host)
-        } catch {
-          // It ended by itself just now.
-        }
-      },
-    }
+    const all = faultsOf({ system, random, killed, longestMs: { death: 500, cut: 800, sleep: 0 } })
+    const faults = [all.daemon, all.server, all.reroute, all.cut, all.host]
     while (performance.now() < until) {
-      await anyOf(Object.values(faults), random)()
+      await anyOf(faults, random)!()
       await delay(random() * 1_000)
     }
     await waitFor(async () => (await system.device.status()).link.state === 'connected', 'the device is connected')
@@ -121,50 +88,3 @@ test(
     process.stderr.write(`soak: ${started.length} runs, ${killed.size} hosts killed\n`)
   },
 )
-
-/** The time by which the lines of the device's log may be late in their file on a busy machine, with the time that a kill takes. */
-const logLagMs = 2_000
-
-const anyOf = <Value>(values: readonly Value[], random: () => number): Value =>
-  values[Math.floor(random() * values.length)]!
-
-/**
- * Says whose the hosts were that the test killed. A host may be killed between being given a run and writing of itself whose it
- * is: then the log of the device says it, unless the daemon was killed a moment later, before its last lines were in the
- * file. Such a host counts for one run that was live when it was killed and that crashed, and for no other run.
- */
-class KilledHosts {
-  private readonly hosts = new Map<string, { at: number; runId: string | null }>()
-  private readonly daemons: number[] = []
-
-  add({ hostId, runId }: { hostId: string; runId: string | null }): void {
-    this.hosts.set(hostId, { at: Date.now(), runId })
-  }
-
-  addDaemon(): void {
-    this.daemons.push(Date.now())
-  }
-
-  read(log: string): void {
-    for (const [, runId, hostId] of log.matchAll(/^\{.*"runId":"(\w+)".*"hostId":"([\w-]+)".*\}$/gm)) {
-      const host = this.hosts.get(hostId!)
-      if (host) host.runId = runId!
-    }
-  }
-
-  had(runId: string): boolean {
-    return [...this.hosts.values()].some((host) => host.runId === runId)
-  }
-
-  mayHaveHad({ from, to }: { from: number; to: number }): boolean {
-    for (const [hostId, { at, runId }] of this.hosts) {
-      const isUntold = runId === null && this.daemons.some((daemonAt) => daemonAt >= at && daemonAt <= at + logLagMs)
-      if (isUntold && at >= from && at <= to) return this.hosts.delete(hostId)
-    }
-    return false
-  }
-
-  get size(): number {
-    return this.hosts.size
-  }
-}

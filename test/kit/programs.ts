@@ -162,6 +162,11 @@ export async function nothingNames(text: string, ms = 10_000): Promise<void> {
 export function seededRandom(name: string): () => number {
   const seed = Number(process.env['FAULT_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   process.stderr.write(`${name}: FAULT_SEED=${seed}\n`)
+  return randomOf(seed)
+}
+
+/** The pseudo-random numbers of that seed. */
+export function randomOf(seed: number): () => number {
   let state = seed >>> 0
   return () => {
     // mulberry32
