@@ -3,7 +3,7 @@ import type { DeviceIdentity } from '../../shared/device/device-identity.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { IsolationOptions } from '../isolation/isolation.ts'
 import type { Log } from '../log/log.ts'
-import type { StartedHost } from '../run/hosts/host-process.ts'
+import type { StartedHost, StartHost } from '../run/hosts/host-process.ts'
 import type { Stop } from '../run/machine.ts'
 import type { DaemonConfig } from '../setup/config.ts'
 import type { Places } from '../setup/places.ts'
@@ -20,6 +20,8 @@ export interface DaemonOptions {
   isFixed?: boolean
   /** A run is offered as soon as the link is up, and its host is on its way. */
   earlyHost?: StartedHost
+  /** Starts run hosts; default: each is a process of its own. */
+  startHost?: StartHost
   version: string
   /** The first run to take over or to start, or events left of one. */
   onWork(): void

@@ -12,6 +12,7 @@ export const typedElsewhere: Readonly<Record<string, { test: string; commands: r
     commands: ['svc connection', 'echo', 'svc mcp sign-in', 'svc mcp tools'],
   },
   'files.md': { test: 'files.test.ts', commands: ['svc file'] },
+  'guarantees.md': { test: '../process/checkout/prove.test.ts', commands: ['scripts/prove'] },
   'install.md': {
     test: '../process/copies/page.test.ts',
     commands: ['tar ', './svc-', 'svc version', 'svc upgrade', 'svc uninstall'],

@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
 import { isDeepStrictEqual } from 'node:util'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
@@ -11,7 +10,7 @@ import type { HostRecord, HostRequest } from '../../run-host/wire/protocol.ts'
 import { hostPaths, removeHostFiles } from '../../run-host/wire/record.ts'
 import { HostConnection } from './host-connection.ts'
 import { HostDemand, usableMemory } from './host-demand.ts'
-import { startHost, type StartedHost } from './host-process.ts'
+import { startHost, type HostProcess, type StartedHost, type StartHost } from './host-process.ts'
 import type { WallSpec } from '../../wall/spec.ts'
 import { HostRecords } from './host-records.ts'
 
@@ -25,6 +24,8 @@ export interface HostPoolOptions {
   silentMs: number
   /** It was started before there was this pool, and is the first that this pool is asked for. */
   earlyHost?: StartedHost
+  /** Starts a host; default: a process of its own. */
+  startHost?: StartHost
   /** The wall that a run would be given now; null: none. Fails when one should be there and cannot be made. */
   wall(): WallSpec | null | Promise<WallSpec | null>
   /** The places for runs that are left. */
@@ -55,7 +56,7 @@ export class HostPool {
   /** Hosts that stand by or will, the oldest first. */
   private spares: Spare[] = []
   /** Processes that are not connected yet, by the id of their host. */
-  private readonly starting = new Map<string, ChildProcess>()
+  private readonly starting = new Map<string, HostProcess>()
   private likely: Omit<Extract<HostRequest, { type: 'skills.ahead' }>, 'type'> | null = null
   private stopped = false
   private early: StartedHost | null
@@ -206,7 +207,7 @@ export class HostPool {
     await Promise.race([gone, this.options.world.sleep(dismissMs)])
   }
 
-  private async end(hostId: string, child: ChildProcess): Promise<void> {
+  private async end(hostId: string, child: HostProcess): Promise<void> {
     const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
     child.ref()
     if (child.exitCode === null && child.signalCode === null && child.kill('SIGKILL')) await gone
@@ -215,7 +216,8 @@ export class HostPool {
 
   private async startHost(purpose: HostPurpose): Promise<HostConnection> {
     if (this.stopped) throw new Error('the device manager ends')
-    const host = this.early ?? startHost(this.options.world.id('h'), { ...this.options, purpose })
+    const start = this.options.startHost ?? startHost
+    const host = this.early ?? start(this.options.world.id('h'), { ...this.options, purpose })
     this.early = null
     const { hostId } = host
     const child = await host.child

@@ -9,11 +9,15 @@ import { hostNodeFlags, type HostPurpose } from '../../run-host/wire/node-flags.
 
 const hostMain = fileURLToPath(programUrl('device-manager/run-host'))
 
+/** What is done to the process of a host before it is connected. */
+export type HostProcess = Pick<ChildProcess, 'exitCode' | 'signalCode' | 'kill' | 'once' | 'ref'>
+
 /** A run host that was started, and may not listen yet. */
 export interface StartedHost {
   hostId: string
-  child: Promise<ChildProcess>
+  child: Promise<HostProcess>
 }
+export type StartHost = (hostId: string, options: HostProcessOptions) => StartedHost
 
 interface HostProcessOptions {
   places: Places

@@ -1,0 +1,50 @@
+import { waitFor, randomOf } from '../../test/kit/programs.ts'
+import { Account } from './promises.ts'
+import type { Proof } from './report.ts'
+import { openStage } from './stage.ts'
+import { changedEndings, guard, work } from './workers.ts'
+
+export interface ProveOptions {
+  seed: number
+  minutes: number
+  databaseUrl: string | null
+  say: (text: string) => void
+  /** Ends the faults before their time. */
+  stopped: AbortSignal
+}
+
+const workerCount = 3
+/** The time in which a device without faults sends what it still holds. */
+const restMs = 60_000
+
+export async function prove({ seed, minutes, databaseUrl, say, stopped }: ProveOptions): Promise<Proof> {
+  const account = new Account()
+  const begun = performance.now()
+  const stage = await openStage({ random: randomOf(seed), account, databaseUrl, say })
+  try {
+    const until = performance.now() + minutes * 60_000
+    const over = () => stopped.aborted || performance.now() >= until
+    // Those who work draw for themselves, so that the faults of a seed do not hang on how fast runs go.
+    const own = { ...stage, random: randomOf(seed + 1) }
+    const workers = Array.from({ length: workerCount }, () => work(own, over))
+    const [worked] = await Promise.all([Promise.all(workers), guard(own, over), stage.strikeUntil(over)])
+    const all = worked.flatMap(({ ended }) => ended)
+    const { device } = stage.system
+    await waitFor(async () => (await device.spoolRuns()).length === 0, 'the device has told all', { ms: restMs })
+    for (const runId of await changedEndings(stage, all))
+      account.add([{ promise: 'ending', runId, why: 'its ending is another one than was told before' }])
+    // Looked at last: what comes again may come long after the run was told to have ended.
+    for (const [runId, count] of worked.flatMap(({ starts }) => Object.entries(starts())))
+      if (count > 1) account.add([{ promise: 'starts', runId, why: `its harness was started ${count} times` }])
+    return {
+      isKept: account.isKept(),
+      runs: all.length,
+      seconds: (performance.now() - begun) / 1_000,
+      faults: account.faults,
+      rows: account.rows(),
+      broken: account.broken,
+    }
+  } finally {
+    await stage.system.stop()
+  }
+}
