@@ -19,6 +19,8 @@ describe('on a server', () => {
 
   test('the agent, the people, the project and the parent of a task', async () => {
     const builder = await made('agent', 'create', '--name', 'Builder')
+    // Whoever makes an agent is told what it may do.
+    expect(await shown('agent', 'get', '@builder')).toContain('where it has none, every tool is allowed\n')
     const shop = await made('project', 'create', '--name', 'The shop', '--lead-agent-id', builder.id)
     const parent = await made('task', 'create', '--title', 'Whole', '--assignee', '@builder', '--project-id', shop.id)
     const task = await made('task', 'create', '--title', 'Part', '--parent-task-id', parent.id)

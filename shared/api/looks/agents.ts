@@ -38,7 +38,10 @@ const agent: Look = {
     ['Model', text('model')],
     ['Backup model', text('backupModel')],
     ['Runs on', word('environment')],
-    ['Permission mode', first(word('toolPermissionMode'), say("the workspace's"))],
+    [
+      'Permission mode',
+      first(word('toolPermissionMode'), say("the workspace's; where it has none, every tool is allowed")),
+    ],
     ['Folder', ref('defaultFolderId')],
     ['Repository', thing('repo', 'defaultRepoId')],
     ['Spent this month', cents('spentMonthlyCents')],
@@ -87,7 +90,13 @@ const settings: Look = {
     ['Skill folders', text('config.runtime.skillFolders')],
     ['On assignment', flag('config.runtime.triggers.wakeOnAssignment', 'wakes', 'sleeps on')],
     ['On hook', flag('config.runtime.triggers.wakeOnHook', 'wakes', 'sleeps on')],
-    ['Permission mode', first(word('config.permissions.tools.defaultMode'), say("the workspace's"))],
+    [
+      'Permission mode',
+      first(
+        word('config.permissions.tools.defaultMode'),
+        say("the workspace's; where it has none, every tool is allowed"),
+      ),
+    ],
     rule('deny'),
     rule('ask'),
     rule('allow'),
