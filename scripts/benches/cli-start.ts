@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Bench } from './context.ts'
-import { connectDevice, takeRun } from './device-socket.ts'
+import { connectDevice, endRun, takeRun } from './device-socket.ts'
 import { atMost, compare, type Result } from './measure.ts'
 import { startServer } from './stack.ts'
 
@@ -64,6 +64,35 @@ export const cliStart: Bench = {
           }),
         )
       }
+      // A question ends its run, so each is asked in a run of its own.
+      const asker = await server.call<{ id: string }>('POST', '/agents', {
+        name: 'Asker',
+        harness: 'command',
+        command: 'true',
+      })
+      const ask = async () => {
+        const samples: number[] = []
+        for (let i = 0; i < samplesEach; i++) {
+          const asking = await takeRun(server, { device, agentId: asker.id })
+          const own = { ...env, SVC_TOKEN: asking.token, SVC_RUN_ID: asking.runId }
+          samples.push(...(await timed([main, 'question', 'ask', 'Which one?'], own, 1)))
+          await endRun(device, asking, 0)
+        }
+        return samples
+      }
+      await ask()
+      results.push(
+        await compare({
+          goal: 17,
+          name: 'svc question ask (in a run)',
+          unit: 'ms',
+          peerIs: "node -e ''",
+          target: atMost(1.5),
+          rounds: context.rounds,
+          ours: ask,
+          peer: node('-e', ''),
+        }),
+      )
       return results
     } finally {
       await device.close()
@@ -72,9 +101,11 @@ export const cliStart: Bench = {
   },
 }
 
-async function timed(args: readonly string[], env: Record<string, string>): Promise<number[]> {
+const samplesEach = 5
+
+async function timed(args: readonly string[], env: Record<string, string>, times = samplesEach): Promise<number[]> {
   const samples: number[] = []
-  for (let i = 0; i < 5; i++) {
+  for (let i = 0; i < times; i++) {
     const start = performance.now()
     await run(process.execPath, [...args], { env })
     samples.push(performance.now() - start)
