@@ -6,6 +6,7 @@ import { delay, nothingNames, waitFor } from '../../test/kit/programs.ts'
 import type { TestApi } from '../../test/kit/system-api.ts'
 import { makeRepo, printedLines, scenario, shellIn, type Scenario } from '../../test/kit/system-scenario.ts'
 import { judge, type Excuses } from './judge.ts'
+import type { Broken } from './promises.ts'
 import type { Stage } from './stage.ts'
 
 // Who works all the time, whatever happens to the system, and looks at what became of it.
@@ -26,18 +27,15 @@ export interface Worked {
   starts: () => Readonly<Record<string, number>>
 }
 
-/** Starts one run after another, each with numbered lines and a change of a file, and judges each. */
-export async function work(stage: Stage, over: () => boolean): Promise<Worked> {
-  const { api, system } = stage
-  const steps = [
-    'rate=200',
-    `lines=${lines - 40}`,
-    'write=made.txt:made',
-    'append=README.md:more',
-    'lines=40',
-    'touch=GATES/done',
-  ]
-  const worker = await scenario(system, { steps, api })
+/** An agent whose runs write numbered lines and change files. Made before anything strikes. */
+export function newWorker({ api, system }: Stage): Promise<Scenario> {
+  const change = ['write=made.txt:made', 'append=README.md:more']
+  const steps = ['rate=200', `lines=${lines - 40}`, ...change, 'lines=40', 'touch=GATES/done']
+  return scenario(system, { steps, api })
+}
+
+/** Starts one run after another, and judges each. */
+export async function work(stage: Stage, worker: Scenario, over: () => boolean): Promise<Worked> {
   const ended: Ended[] = []
   const asked: string[] = []
   while (!over()) {
@@ -165,9 +163,21 @@ export async function changedEndings(stage: Stage, all: readonly Ended[]): Promi
   return changed
 }
 
-/** Has calls asked for, of which some are approved and some are not, and looks which were made. */
-export async function guard(stage: Stage, over: () => boolean): Promise<void> {
-  const { system, api, account, random } = stage
+/** A call that was asked for, how often it was made until now, and how often that was allowed. */
+interface Guarded {
+  runId: string
+  made: () => number
+  allowed: number
+  from: number
+}
+
+/** An agent that asks before its one call. */
+export interface Asking {
+  agentId: string
+  folder: string
+}
+
+export async function newAsking({ api, system }: Stage): Promise<Asking> {
   const folder = join(system.root, 'guarded')
   makeRepo(folder)
   const { publicId } = system.device.identity
@@ -175,24 +185,41 @@ export async function guard(stage: Stage, over: () => boolean): Promise<void> {
   const agent = await api.createAgent({ name: 'Guarded', harness: 'claude', defaultFolderId: shortId })
   const tools = { ask: ['Bash'], defaultMode: 'full' }
   await api.call('PUT', `/agents/${agent.id}/config`, { config: { permissions: { tools } } })
+  return { agentId: agent.id, folder }
+}
+
+/**
+ * Has calls asked for, of which some are approved and some are not. Answers which of them were made too often until it is asked: one
+ * may be made again long after its run has ended.
+ */
+export async function guard(stage: Stage, { agentId, folder }: Asking, over: () => boolean): Promise<() => Broken[]> {
+  const { account, random } = stage
+  const guarded: Guarded[] = []
   for (let round = 1; !over(); round++) {
     writeFileSync(join(folder, 'ask'), String(round))
     const made = () => countLines(join(folder, `made-${round}`))
     const from = Date.now()
-    const runId = await begin(stage, agent.id, `Make ${round}.`)
+    const runId = await begin(stage, agentId, `Make ${round}.`)
     const { run } = await outcome(stage, runId, from)
     await nothingNames(runId, goneMs)
     account.tried('gates')
-    const wrong = (why: string) => account.add([{ promise: 'gates', runId, why }])
-    if (made() > 0) wrong('its call was made before anybody was asked')
+    if (made() > 0) account.add([{ promise: 'gates', runId, why: 'its call was made before anybody was asked' }])
+    const call: Guarded = { runId, made, allowed: 0, from }
+    guarded.push(call)
     if (run === 'unknown' || run?.exitReason !== 'approval_requested') continue
     const approvals = await patiently(() => pendingOf(stage, runId))
     const isApproved = random() < 0.5
+    if (isApproved) call.allowed = approvals.length
     for (const { id } of approvals) await decide(stage, id, isApproved ? 'approve' : 'reject')
     if (isApproved) await waitFor(() => made() > 0, 'the call is made', { ms: 15_000 }).catch(() => undefined)
-    const allowed = isApproved ? approvals.length : 0
-    if (made() > allowed) wrong(`its call was made ${made()} times, and allowed ${allowed} times`)
   }
+  // A restored server does not know which calls that it allows were made since.
+  const isKnown = ({ from }: Guarded) => !stage.absences.met('state', { from, to: Date.now() })
+  const isTooOften = (call: Guarded) => call.made() > call.allowed && (call.allowed === 0 || isKnown(call))
+  return () =>
+    guarded.filter(isTooOften).map(({ runId, made, allowed }) => {
+      return { promise: 'gates', runId, why: `its call was made ${made()} times, and allowed ${allowed} times` }
+    })
 }
 
 async function pendingOf({ api }: Stage, runId: string): Promise<{ id: string }[]> {
