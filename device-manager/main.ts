@@ -41,7 +41,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
   } else {
     process.stderr.write(
-      'usage: svc-device run\n       svc-device sandbox [--rehearse]\n       svc-device check\n       svc-device service install|uninstall|start|stop|restart|status\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
+      'usage: svc-device run\n       svc-device sandbox [--rehearse]\n       svc-device check\n       svc-device service install|uninstall|start|stop|restart|status [--system --user ACCOUNT]\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
     )
     process.exit(command === undefined || command === '--help' ? 0 : 2)
   }

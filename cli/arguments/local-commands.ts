@@ -56,6 +56,11 @@ const loginCommands = [
   }),
 ]
 
+const serviceFlags = [
+  flag('system', 'A service of the machine, for root to change; needs --user.', yes),
+  flag('user', 'The account whose device it keeps running.'),
+]
+
 const deviceCommands = [
   local({
     name: 'device connect',
@@ -97,13 +102,15 @@ const deviceCommands = [
     name: 'device install-service',
     summary: 'Let systemd or launchd keep the device manager of this machine running, from login to login',
     description:
-      'Installs a systemd user unit on Linux and a launchd agent on macOS. Type it again after Node or svc moved, or your PATH changed. A running device manager is replaced; its runs go on.',
+      'Installs a systemd user unit on Linux and a launchd agent on macOS. Type it again after Node or svc moved, or your PATH changed. A running device manager is replaced; its runs go on. With --system and --user root installs a unit of the machine for the device of that account, which starts with the machine.',
     example: 'svc device install-service',
+    flags: serviceFlags,
   }),
   local({
     name: 'device uninstall-service',
     summary: 'Stop the device manager and remove its service; refused while runs are active',
     example: 'svc device uninstall-service',
+    flags: serviceFlags,
   }),
   local({
     name: 'device logs',

@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { isSystemUnitName, systemUnitFolder } from '../../shared/device/service-file.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
 import { askDaemonIfThere } from '../device/daemon-control.ts'
 import { readIdentity } from '../device/this-device.ts'
@@ -57,6 +59,26 @@ export async function serverFrom(folder: string, env: CliEnvironment): Promise<n
   const { server } = await serverPlaces(env)
   const pid = fieldAt(parseJsonText(readIfThere(server) ?? ''), 'pid')
   return typeof pid === 'number' && Number.isInteger(pid) && runsFrom(folder, pid) ? pid : null
+}
+
+/** Services of the machine whose device managers start from the folder of versions: root's to restart. */
+export function machineServicesFrom(folder: string): string[] {
+  if (process.getuid?.() !== 0 || !existsSync(systemUnitFolder)) return []
+  const isFromHere = (name: string) => (readIfThere(join(systemUnitFolder, name)) ?? '').includes(`"${folder}/`)
+  return readdirSync(systemUnitFolder).filter((name) => isSystemUnitName(name) && isFromHere(name))
+}
+
+/** Those that run; their runs go on. Returns what could not be restarted, with the reason. */
+export async function restartServices(units: readonly string[]): Promise<string | null> {
+  if (units.length === 0) return null
+  const { execa } = await import('execa')
+  const ended = await execa('systemctl', ['try-restart', ...units], {
+    stdin: 'ignore',
+    timeout: restartMs,
+    reject: false,
+    cleanup: false,
+  })
+  return ended.failed ? (ended.stderr || ended.shortMessage || '').trim().slice(0, 1_000) : null
 }
 
 const restartMs = 2 * 60_000

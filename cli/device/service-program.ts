@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { homedir, userInfo } from 'node:os'
 import type { ControlStatus } from '../../shared/device/control.ts'
-import { serviceFileOf } from '../../shared/device/service-file.ts'
+import { serviceFileOf, systemServiceFileOf } from '../../shared/device/service-file.ts'
 import type { ServiceAction, ServiceValue } from '../../shared/device/service.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { daemonArguments, daemonEnvironment, startDaemon, waitForLink } from './daemon-process.ts'
@@ -16,8 +16,19 @@ const limitMs = 10 * 60_000
 const maxOutputBytes = 1024 * 1024
 
 /** Fails with the error that the program reports. */
-export async function askService<A extends ServiceAction>(places: DevicePlaces, action: A): Promise<ServiceValue<A>> {
-  const printed = await runProgram(places, action)
+export const askService = <A extends ServiceAction>(places: DevicePlaces, action: A): Promise<ServiceValue<A>> =>
+  askAbout(action, [action], daemonEnvironment(places))
+
+/** Asks as root about the service of the machine that keeps the device of this account running. The state folder is that of the account, unless a variable names one. */
+export const askMachineService = <A extends ServiceAction>(account: string, action: A): Promise<ServiceValue<A>> =>
+  askAbout(action, [action, '--system', '--user', account], process.env)
+
+async function askAbout<A extends ServiceAction>(
+  action: A,
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<ServiceValue<A>> {
+  const printed = await runProgram(words, env)
   // Imported here, because most devices have no service, and the schemas take more time than the rest of a command.
   const { serviceReply, serviceValues } = await import('../../shared/device/service.ts')
   const reply = serviceReply.safeParse(parseJsonText(printed))
@@ -37,12 +48,12 @@ function unreadable(printed: string): CliError {
   })
 }
 
-async function runProgram(places: DevicePlaces, action: ServiceAction): Promise<string> {
+async function runProgram(words: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   // Imported here, because most commands have nothing to do with the service.
   const { execa } = await import('execa')
-  const ended = await execa(process.execPath, daemonArguments('service', action), {
+  const ended = await execa(process.execPath, daemonArguments('service', ...words), {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: daemonEnvironment(places),
+    env,
     extendEnv: false,
     timeout: limitMs,
     maxBuffer: maxOutputBytes,
@@ -57,11 +68,21 @@ async function runProgram(places: DevicePlaces, action: ServiceAction): Promise<
 
 /** The status of this device's service; null when it has none, which costs no process. */
 export async function serviceOfThisDevice(places: DevicePlaces): Promise<ServiceValue<'status'> | null> {
-  const file = serviceFileOf({ homeDir: homedir(), platform: process.platform })
-  if (file === null || !existsSync(file)) return null
+  if (!serviceFiles().some((file) => file !== null && existsSync(file))) return null
   const status = await askService(places, 'status')
   const isOfOther = status.problems.some((problem) => problem.code === 'state_dir_differs')
   return status.installed && !isOfOther ? status : null
+}
+
+function serviceFiles(): (string | null)[] {
+  const { platform } = process
+  const own = serviceFileOf({ homeDir: homedir(), platform })
+  try {
+    return [own, systemServiceFileOf({ account: userInfo().username, platform })]
+  } catch {
+    // A container may run under a number that is in no list of users.
+    return [own]
+  }
 }
 
 /** Starts the daemon, through the service if this device has one, and waits for its link. */

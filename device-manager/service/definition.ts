@@ -17,6 +17,8 @@ export interface ServiceDefinition {
   env: Readonly<Record<string, string>>
   /** Files that agents make are the person's, so they get the mode they would get in the person's shell. */
   umask: number
+  /** The account of a service of the machine; null: the service is the person's own. */
+  account: string | null
 }
 
 /** The time that the daemon may take to end in order; its run hosts go on, so it has little to do. */
@@ -40,6 +42,9 @@ export interface DefinitionSource {
   homeDir: string
   places: { stateDir: string; bin: string; logs: string; out: string }
   umask: number
+  account?: string | null
+  /** Instead of that of the account. */
+  shell?: string
 }
 
 export function defineService(source: DefinitionSource): ServiceDefinition {
@@ -47,6 +52,7 @@ export function defineService(source: DefinitionSource): ServiceDefinition {
   const kept: Record<string, string> = {
     PATH: servicePath(env['PATH'] ?? '', places.bin).join(delimiter),
     SVC_STATE_DIR: places.stateDir,
+    ...(source.shell === undefined ? {} : { SHELL: source.shell }),
   }
   for (const [name, value] of Object.entries(env)) {
     if (value !== undefined && (carried.test(name) || carriedCertificates.includes(name))) kept[name] = value
@@ -60,6 +66,7 @@ export function defineService(source: DefinitionSource): ServiceDefinition {
     outFile: places.out,
     env: Object.fromEntries(Object.entries(kept).toSorted(([a], [b]) => (a < b ? -1 : 1))),
     umask: source.umask,
+    account: source.account ?? null,
   }
   const texts = [definition.node, definition.main, definition.outFile, ...Object.values(definition.env)]
   for (const text of texts) refuseControlCharacters(text)

@@ -3,10 +3,9 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { ServiceProblem, ServiceValue } from '../../shared/device/service.ts'
 import { installedText, type ServiceContext } from './context.ts'
-import { daemonStatus } from './daemon-client.ts'
 import { realPathOf } from './definition.ts'
 import { lingeringProblem } from './linger.ts'
-import { isCrashLoop, recentStarts } from './restart-pace.ts'
+import { isCrashLoop } from './restart-pace.ts'
 import { ServiceError } from './service-error.ts'
 import type { ServiceState } from './service-manager.ts'
 import type { InstalledService } from './systemd-unit.ts'
@@ -15,11 +14,12 @@ import type { InstalledService } from './systemd-unit.ts'
 export async function status(context: ServiceContext): Promise<ServiceValue<'status'>> {
   const { manager } = context
   const text = installedText(context)
-  const known = { manager: manager.kind, file: manager.file, installed: text !== null }
+  const { kind, file, account } = manager
+  const known = { manager: kind, file, account, installed: text !== null }
   const nothing = { enabled: null, running: null, pid: null, lingering: null, problems: [] }
   if (text === null) return { ...known, ...nothing }
   const installed = manager.read(text)
-  const ofFile = installed === null ? [unreadable(manager.file)] : fileProblems(context, installed)
+  const ofFile = installed === null ? [unreadable(context)] : fileProblems(context, installed)
   if (installed !== null && installed.stateDir !== context.places.stateDir)
     return { ...known, ...nothing, problems: ofFile }
   try {
@@ -36,12 +36,13 @@ export async function status(context: ServiceContext): Promise<ServiceValue<'sta
   return { ...known, enabled, running, pid, lingering, problems }
 }
 
-const installAgain = 'svc device install-service'
+const installAgain = ({ manager: { account } }: ServiceContext) =>
+  account === null ? 'svc device install-service' : `sudo svc device install-service --system --user ${account}`
 
-const unreadable = (file: string): ServiceProblem => ({
+const unreadable = (context: ServiceContext): ServiceProblem => ({
   code: 'unreadable',
-  message: `The service in ${file} was not written by svc, or was changed since.`,
-  fix: installAgain,
+  message: `The service in ${context.manager.file} was not written by svc, or was changed since.`,
+  fix: installAgain(context),
 })
 
 /** Finds what the file names and the machine does not have, or has elsewhere by now. */
@@ -56,7 +57,8 @@ function fileProblems(context: ServiceContext, installed: InstalledService): Ser
       },
     ]
   const problems: ServiceProblem[] = []
-  const say = (code: ServiceProblem['code'], message: string) => problems.push({ code, message, fix: installAgain })
+  const say = (code: ServiceProblem['code'], message: string) =>
+    problems.push({ code, message, fix: installAgain(context) })
   if (!isProgram(installed.node)) say('node_missing', `The Node that the service starts is gone: ${installed.node}.`)
   const main = realPathOf(installed.main)
   if (main === null) say('main_missing', `The program that the service starts is gone: ${installed.main}.`)
@@ -97,25 +99,28 @@ function isProgram(path: string): boolean {
 }
 
 async function stateProblems(context: ServiceContext, state: ServiceState): Promise<ServiceProblem[]> {
-  const { manager, places, world } = context
+  const { manager } = context
   const problems: ServiceProblem[] = []
-  const crashes = recentStarts(places.starts, world.now()).length - (state.running ? 1 : 0)
+  const { daemon, starts } = await context.state.look()
+  const crashes = starts - (state.running ? 1 : 0)
+  const when = manager.account === null ? 'at your next login' : 'with the machine'
   if (!state.loaded || !state.enabled) {
-    const message = `${manager.kind} does not start the service at your next login.`
-    problems.push({ code: 'not_enabled', message, fix: installAgain })
+    const message = `${manager.kind} does not start the service ${when}.`
+    problems.push({ code: 'not_enabled', message, fix: installAgain(context) })
   }
-  const daemon = await daemonStatus(context.places)
+  const restart =
+    manager.account === null ? 'svc device restart' : `sudo systemctl restart svc-device@${manager.account}`
   if (isCrashLoop(crashes)) {
     const message = `The device manager ended unexpectedly ${crashes} times in the last hour, so it waits before each start.`
     problems.push({ code: 'crash_loop', message, fix: 'svc device logs' })
   } else if (daemon !== null && daemon.pid !== state.pid) {
     const message = `The device manager that runs (pid ${daemon.pid}) was started by hand, not by the service.`
-    problems.push({ code: 'other_daemon', message, fix: 'svc device restart' })
+    problems.push({ code: 'other_daemon', message, fix: restart })
   } else if (state.failed !== null) {
     const message = `The service has given up: its program ended (${state.failed}).`
-    problems.push({ code: 'failed', message, fix: 'svc device logs' })
+    problems.push({ code: 'failed', message, fix: manager.output })
   } else if (!state.running) {
-    problems.push({ code: 'not_running', message: 'The service is stopped.', fix: 'svc device restart' })
+    problems.push({ code: 'not_running', message: 'The service is stopped.', fix: restart })
   }
   return problems
 }

@@ -1,22 +1,29 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { serviceFileOf } from '../../shared/device/service-file.ts'
+import { serviceFileOf, systemServiceFileOf } from '../../shared/device/service-file.ts'
 
 interface ServicePlace {
   homeDir: string
   platform: string
+  userName: string
 }
 
+/** The file of the service that keeps this account's device running; null: none does. */
+function fileOfService({ homeDir, platform, userName }: ServicePlace): string | null {
+  const files = [serviceFileOf({ homeDir, platform }), systemServiceFileOf({ account: userName, platform })]
+  return files.find((file) => file !== null && existsSync(file)) ?? null
+}
+
+/** null: there are no services here. */
 export function isServiceInstalled(place: ServicePlace): boolean | null {
-  const file = serviceFileOf(place)
-  return file === null ? null : existsSync(file)
+  return serviceFileOf(place) === null ? null : fileOfService(place) !== null
 }
 
 /** Returns what the background service of this user starts; null: there is none, or somebody else wrote its file. */
 export async function startedByService(
   place: ServicePlace,
 ): Promise<{ file: string; node: string; main: string } | null> {
-  const file = serviceFileOf(place)
-  if (file === null || !existsSync(file)) return null
+  const file = fileOfService(place)
+  if (file === null) return null
   // The reader of launchd's files is not loaded elsewhere.
   const read =
     place.platform === 'darwin'

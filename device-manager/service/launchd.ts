@@ -9,6 +9,8 @@ import { mustRun, type RunTool } from './tool.ts'
 
 export interface LaunchdOptions {
   file: string
+  /** Takes the output of the job. */
+  outFile: string
   run: RunTool
   world: World
   uid: number
@@ -17,7 +19,7 @@ export interface LaunchdOptions {
 const pollMs = 200
 
 /** launchd's domain of a person who is logged in on the screen: only there a keychain is open. */
-export function launchdManager({ file, run, world, uid }: LaunchdOptions): ServiceManager {
+export function launchdManager({ file, outFile, run, world, uid }: LaunchdOptions): ServiceManager {
   const domain = `gui/${uid}`
   const target = `${domain}/${serviceLabel}`
   const launchctl = (...args: string[]) => mustRun(run, 'launchctl', args)
@@ -51,6 +53,8 @@ export function launchdManager({ file, run, world, uid }: LaunchdOptions): Servi
 
   return {
     kind: 'launchd',
+    account: null,
+    output: `tail ${outFile}`,
     file,
     write: plistText,
     read: readPlist,

@@ -23,7 +23,8 @@ export async function switchLingeringOn(context: ServiceContext): Promise<boolea
 
 export async function switchLingeringBack(context: ServiceContext): Promise<void> {
   const marker = markerOf(context)
-  if (!existsSync(marker)) return
+  // The folder of another account is not root's to look into.
+  if (context.manager.account !== null || !existsSync(marker)) return
   await context.manager.setLingering(false)
   rmSync(marker, { force: true })
 }

@@ -7,6 +7,10 @@ export type ServiceState = UnitState
 /** The actions that systemd and launchd share. All but `write`, `read` and `state` fail with a ServiceError. */
 export interface ServiceManager {
   readonly kind: 'systemd' | 'launchd'
+  /** The account of a service of the machine, which root alone changes; null: the service is the person's own. */
+  readonly account: string | null
+  /** What to type to see what its program printed. */
+  readonly output: string
   /** The file that describes the service. */
   readonly file: string
   write(definition: ServiceDefinition): string

@@ -18,11 +18,11 @@ export interface InstalledService {
 }
 
 /**
- * The systemd user unit. `KillMode=process`: run hosts are in the unit's control group and must outlive the daemon
+ * The unit of systemd: of the person, or of the machine under an account. `KillMode=process`: run hosts are in the unit's control group and must outlive the daemon
  * (docs/adr/0007). `StartLimitIntervalSec=0`: systemd never gives up; a crash loop is slowed by restart-pace.ts.
  */
 export function unitText(definition: ServiceDefinition): string {
-  const { node, main, env, umask } = definition
+  const { node, main, env, umask, account } = definition
   if (!isProgramOfUnit(node))
     throw new ServiceError(
       'unusable_path',
@@ -30,33 +30,68 @@ export function unitText(definition: ServiceDefinition): string {
       'Put a Node elsewhere first on your PATH.',
     )
   const command = [programInUnit(node), ...[...nodeFlags, main, 'run', '--service', 'systemd'].map(argumentInUnit)]
+  const edit = account === null ? '--user edit svc-device' : `edit svc-device@${account}`
   return `# Written by \`svc device install-service\`, which writes it anew; settings of your own belong in a drop-in
-# (systemctl --user edit svc-device).
-[Unit]
-Description=svc device manager
-StartLimitIntervalSec=0
-
-[Service]
-Type=exec
-ExecStart=${command.join(' ')}
-${Object.entries(env)
-  .map(([name, value]) => `Environment=${variableInUnit(name, value)}`)
-  .join('\n')}
-UMask=${umask.toString(8).padStart(4, '0')}
-Restart=always
-RestartSec=${restartSeconds.systemd}
-RestartPreventExitStatus=78
-KillMode=process
-TimeoutStopSec=${stopSeconds}
-OOMPolicy=continue
-Delegate=yes
-TasksMax=infinity
-LimitNOFILE=65536
-
-[Install]
-WantedBy=default.target
-`
+# (systemctl ${edit}).
+${unitOf({
+  ofUnit: account === null ? [] : ['Wants=network-online.target', 'After=network-online.target'],
+  command: command.join(' '),
+  ofService: [
+    ...(account === null ? [] : ofAccount(account)),
+    ...Object.entries(env).map(([name, value]) => `Environment=${variableInUnit(name, value)}`),
+    `UMask=${umask.toString(8).padStart(4, '0')}`,
+  ],
+  target: account === null ? 'default.target' : 'multi-user.target',
+})}`
 }
+
+/** The user unit of a package, which all users share. It does nothing for those who have no device. */
+export const packagedUnit = (program: string): string =>
+  unitOf({
+    ofUnit: ['ConditionPathExists=%h/.local/share/svc-device/identity.json'],
+    command: `${program} run --service systemd`,
+    ofService: [],
+    target: 'default.target',
+  })
+
+function unitOf(parts: {
+  ofUnit: readonly string[]
+  command: string
+  ofService: readonly string[]
+  target: string
+}): string {
+  const { ofUnit, command, ofService, target } = parts
+  return `${[
+    '[Unit]',
+    'Description=svc device manager',
+    'StartLimitIntervalSec=0',
+    ...ofUnit,
+    '',
+    '[Service]',
+    'Type=exec',
+    `ExecStart=${command}`,
+    ...ofService,
+    'Restart=always',
+    `RestartSec=${restartSeconds.systemd}`,
+    'RestartPreventExitStatus=78',
+    'KillMode=process',
+    `TimeoutStopSec=${stopSeconds}`,
+    'OOMPolicy=continue',
+    'Delegate=yes',
+    'TasksMax=infinity',
+    'LimitNOFILE=65536',
+    '',
+    '[Install]',
+    `WantedBy=${target}`,
+  ].join('\n')}\n`
+}
+
+/**
+ * What a device of the machine can bear: nothing that it starts is given privileges, by whatever program, and the system's folders are read alone.
+ * `NoNewPrivileges`, which most other walls of systemd bring along, would keep bubblewrap from the AppArmor profile that lets it make namespaces.
+ * `PrivateTmp` would be another folder after each restart than that of the runs that go on, and `ProtectHome` would hide what agents work in.
+ */
+const ofAccount = (account: string): string[] => [`User=${account}`, 'CapabilityBoundingSet=', 'ProtectSystem=full']
 
 /** Reads what `unitText` wrote; null for a unit it did not write. */
 export function readUnit(text: string): InstalledService | null {

@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs'
 import type { ServiceValue } from '../../shared/device/service.ts'
-import { installedText, refuseOtherStateDir, type ServiceContext } from './context.ts'
+import { installedText, mustBeAllowed, refuseOtherStateDir, type ServiceContext } from './context.ts'
 import { switchLingeringBack } from './linger.ts'
-import { forgetStarts } from './restart-pace.ts'
 import { ServiceError } from './service-error.ts'
 import { whoRuns } from './start.ts'
 
@@ -11,7 +10,8 @@ import { whoRuns } from './start.ts'
  * daemon has live runs: their run hosts would go on with nobody to send what they do, or to end them.
  */
 export async function uninstall(context: ServiceContext): Promise<ServiceValue<'uninstall'>> {
-  const { manager, places } = context
+  const { manager } = context
+  mustBeAllowed(context, 'uninstall')
   const text = installedText(context)
   refuseOtherStateDir(context, text)
   try {
@@ -21,10 +21,10 @@ export async function uninstall(context: ServiceContext): Promise<ServiceValue<'
     return { file: manager.file, changed: false }
   }
   const { daemon, state, isOfService } = await whoRuns(context)
-  if (isOfService && daemon !== null && daemon.runs.length > 0)
+  if (isOfService && daemon !== null && daemon.runIds.length > 0)
     throw new ServiceError(
       'runs_active',
-      `Runs are active on this device: ${daemon.runs.map((run) => run.runId).join(', ')}.`,
+      `Runs are active on this device: ${daemon.runIds.join(', ')}.`,
       'Wait for them, or cancel them with `svc run cancel RUN`.',
     )
   await manager.disable()
@@ -33,6 +33,6 @@ export async function uninstall(context: ServiceContext): Promise<ServiceValue<'
     await manager.reload()
   }
   await switchLingeringBack(context)
-  forgetStarts(places.starts)
+  await context.state.forgetStarts()
   return { file: manager.file, changed: text !== null || state.loaded }
 }

@@ -92,7 +92,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
     executed: async () => {
       const { homeDir } = config
       const { platform, env, execPath: node } = process
-      const service = await startedByService({ homeDir, platform })
+      const service = await startedByService({ homeDir, platform, userName: account().userName })
       const main = fileURLToPath(programUrl('device-manager'))
       return executedOutside({ node, main, homeDir, platform, env, loaded: loadedFiles(), service })
     },
@@ -119,7 +119,8 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
       identity,
       version,
       token: () => daemon.token.value,
-      serviceInstalled: () => isServiceInstalled({ homeDir: config.homeDir, platform: process.platform }),
+      serviceInstalled: () =>
+        isServiceInstalled({ homeDir: config.homeDir, platform: process.platform, userName: account().userName }),
       startedByService: service !== null,
     }),
     afterReply: (op) => {

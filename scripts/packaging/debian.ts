@@ -1,4 +1,5 @@
 import { serverUnitText } from '../../control-plane/service/server-unit.ts'
+import { packagedUnit } from '../../device-manager/service/systemd-unit.ts'
 import { modes, tarGz, type Entry } from './archive.ts'
 import type { Programs } from './contents.ts'
 import { filesWithNode, type NodeFiles } from './tarball.ts'
@@ -89,27 +90,7 @@ const serverUnit = serverUnitText({
 }).replace(/^(?:#.*\n)+/, '')
 
 const deviceUnit = `# Of all users, where it was not installed by \`svc device install-service\`, which writes one for the user with their PATH.
-[Unit]
-Description=svc device manager
-StartLimitIntervalSec=0
-ConditionPathExists=%h/.local/share/svc-device/identity.json
-
-[Service]
-Type=exec
-ExecStart=/opt/svc/current/bin/svc-device run --service systemd
-Restart=always
-RestartSec=5
-RestartPreventExitStatus=78
-KillMode=process
-TimeoutStopSec=60
-OOMPolicy=continue
-Delegate=yes
-TasksMax=infinity
-LimitNOFILE=65536
-
-[Install]
-WantedBy=default.target
-`
+${packagedUnit('/opt/svc/current/bin/svc-device')}`
 
 const account = 'u svc - "svc control plane" /var/lib/svc\n'
 
@@ -119,6 +100,9 @@ Libraries: the LICENSE file in the folder of each, below /opt/svc/current/lib/no
 
 // In the container of a build there is no systemd that runs.
 const systemdRuns = '[ -d /run/systemd/system ]'
+
+// What `svc device install-service --system` wrote for devices that start from here.
+const ownUnits = "cd /etc/systemd/system 2>/dev/null && grep -ls '^ExecStart=\"/opt/svc/current/' svc-device@*.service"
 
 const afterInstall = `#!/bin/sh
 set -e
@@ -135,15 +119,24 @@ elif ! getent passwd svc >/dev/null; then
 fi
 if ${systemdRuns}; then
   systemctl daemon-reload
-  systemctl try-restart svc-server.service
+  systemctl try-restart svc-server.service 'svc-device@*.service'
 fi
 `
 
 const beforeRemoval = `#!/bin/sh
 set -e
-if [ "$1" = remove ] && ${systemdRuns}; then
+[ "$1" = remove ] || exit 0
+if ${systemdRuns}; then
   systemctl disable --now svc-server.service || true
 fi
+for unit in $(${ownUnits}); do
+  if ${systemdRuns}; then
+    systemctl disable --now "$unit" || true
+    # Runs outlive the device manager, and not their programs.
+    systemctl kill --kill-who=all "$unit" 2>/dev/null || true
+  fi
+  rm -f "/etc/systemd/system/$unit"
+done
 `
 
 const afterRemoval = `#!/bin/sh

@@ -24,6 +24,7 @@ export const serviceProblem = z.object({
     'other_daemon',
     'not_lingering',
     'no_service_manager',
+    'as_root',
   ]),
   message: z.string().max(4000),
   fix: z.string().max(1000),
@@ -56,6 +57,8 @@ export const serviceValues = {
     manager: z.enum(['systemd', 'launchd']).nullable(),
     file: z.string().max(4096).nullable(),
     installed: z.boolean(),
+    /** The account of a service of the machine, which root alone changes; null: it is the person's own. */
+    account: z.string().max(64).nullable(),
     enabled: z.boolean().nullable(),
     running: z.boolean().nullable(),
     /** The process the service manager started. */
@@ -73,6 +76,9 @@ export const serviceErrorCodes = [
   'not_connected',
   'no_service_manager',
   'other_state_dir',
+  'other_service',
+  'not_root',
+  'no_such_account',
   'unusable_path',
   'runs_active',
   'not_installed',

@@ -49,6 +49,9 @@ export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>
   'background-service.md': {
     'svc device install-service': 'changes the services of the system',
     'svc device uninstall-service': 'changes the services of the system',
+    'sudo useradd': 'makes an account on the machine',
+    'sudo -iu svc-agents': 'of the account above',
+    'sudo svc device': 'changes the services of the system; test/process/service does it with a stand-in',
   },
   'deployment.md': {
     'control-plane/deploy/build': 'needs docker',

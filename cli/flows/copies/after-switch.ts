@@ -1,5 +1,12 @@
 import type { CommandContext } from '../../context/context.ts'
-import { commandLines, daemonFrom, restartByCurrent, serverFrom } from '../../copies/running.ts'
+import {
+  commandLines,
+  daemonFrom,
+  machineServicesFrom,
+  restartByCurrent,
+  restartServices,
+  serverFrom,
+} from '../../copies/running.ts'
 import type { Prefix } from '../../copies/prefix.ts'
 
 /** What a switch to another version did to what runs. */
@@ -18,6 +25,10 @@ export const nothingSwitched: Switched = { daemon: null, serverPid: null, remove
 export async function afterSwitch(prefix: Prefix, { env, out, world }: CommandContext): Promise<Switched> {
   const daemon = await daemonFrom(prefix.folder, env)
   if (daemon !== null) await restartByCurrent(prefix)
+  const services = machineServicesFrom(prefix.folder)
+  const trouble = await restartServices(services)
+  if (trouble !== null) out.message(`svc: warning: ${trouble} Type: systemctl restart ${services.join(' ')}`)
+  else if (services.length > 0) out.message(`svc: restarted ${services.join(', ')}; runs go on.`)
   const serverPid = await serverFrom(prefix.folder, env)
   if (serverPid !== null)
     out.message(`svc: the server (process ${serverPid}) goes on as it was; restart it when you like.`)

@@ -34,7 +34,7 @@ export const deviceDisconnect: Flow = async (context) => {
   if (identity !== null && !isLocal) await revoke(context, { places, identity })
   if (status !== null) {
     // The daemon may have ended by itself when the server told it that it was removed.
-    if (status.service?.startedByService === true) await askService(places, 'stop')
+    if (status.service?.startedByService === true && !(await isMachines(places))) await askService(places, 'stop')
     else await askDaemonIfThere(places, { op: 'stop' })
     if (!(await waitUntilStopped(places, world, stopMs))) {
       throw new CliError('daemon_still_runs', `The device manager (pid ${status.pid}) has not ended yet.`, {
@@ -60,6 +60,10 @@ export const deviceDisconnect: Flow = async (context) => {
     out.message(`svc: ${identity.server} was not asked: until the device is removed there, its token is valid there.`)
   out.message('svc: this machine is no device any more.')
 }
+
+/** A service of the machine is root's to stop. What it starts some seconds later finds no identity, and ends for good. */
+const isMachines = async (places: DevicePlaces): Promise<boolean> =>
+  ((await serviceOfThisDevice(places))?.account ?? null) !== null
 
 async function revoke(
   context: CommandContext,

@@ -1,14 +1,16 @@
 import type { CommandContext, Flow } from '../../context/context.ts'
+import type { ServiceValue } from '../../../shared/device/service.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { devicePlaces } from '../../machine/paths.ts'
-import { askService } from '../../device/service-program.ts'
+import { askMachineService, askService } from '../../device/service-program.ts'
 
-// `device install-service` and `uninstall-service`, for a systemd user unit on Linux and a launchd agent on macOS.
+// `device install-service` and `uninstall-service`: a systemd user unit on Linux and a launchd agent on macOS; with `--system`, a unit of the
+// machine for the device of an account.
 
 export const deviceInstallService: Flow = async (context) => {
   refuseInRun(context)
-  const { env, out } = context
-  const installed = await askService(await devicePlaces(env), 'install')
+  const { out } = context
+  const installed = await ask(context, 'install')
   await out.result(installed, { look: 'device install-service' })
   for (const { message, fix } of installed.warnings) out.message(`svc: warning: ${message} Type: ${fix}`)
   if (installed.tookOver !== null)
@@ -22,14 +24,29 @@ export const deviceInstallService: Flow = async (context) => {
 
 export const deviceUninstallService: Flow = async (context) => {
   refuseInRun(context)
-  const { env, out } = context
-  const { changed, file } = await askService(await devicePlaces(env), 'uninstall')
+  const { out } = context
+  const { changed, file } = await ask(context, 'uninstall')
   await out.result({ changed, file }, { look: 'device install-service' })
   out.message(
     changed
       ? 'svc: the service is gone, and the device manager stopped. `svc device connect` starts it by hand.'
       : 'svc: there was no service to uninstall.',
   )
+}
+
+async function ask<A extends 'install' | 'uninstall'>(context: CommandContext, action: A): Promise<ServiceValue<A>> {
+  const { values, env } = context
+  const account = values.local['user']
+  if (values.local['system'] !== true) {
+    if (account !== undefined) throw usageError('--user is for a service of the machine.', 'Add --system.')
+    return askService(await devicePlaces(env), action)
+  }
+  if (typeof account !== 'string')
+    throw usageError(
+      'A service of the machine runs under an account, which is not guessed.',
+      'Name one that is for agents alone: --system --user ACCOUNT',
+    )
+  return askMachineService(account, action)
 }
 
 function refuseInRun({ env }: CommandContext): void {

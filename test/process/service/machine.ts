@@ -37,6 +37,13 @@ export type Reply<A extends ServiceAction> =
   | { ok: true; value: ServiceValue<A> }
   | { ok: false; error: { code: string; message: string; remediation: string } }
 
+/** Who types an action, and the words behind it. */
+interface Caller {
+  uid?: number
+  userName?: string
+  words?: readonly string[]
+}
+
 /** A home of its own with stubs of the service manager's programs before all others on the PATH. */
 export class TestMachine {
   readonly root: string
@@ -46,6 +53,8 @@ export class TestMachine {
   readonly binDir: string
   readonly unitFile: string
   readonly plistFile: string
+  /** Where root puts units of the machine. */
+  readonly systemUnits: string
   readonly #platform: NodeJS.Platform
 
   /** `platform`: the one that the service is installed on, whose service manager is a stub everywhere. */
@@ -58,7 +67,8 @@ export class TestMachine {
     this.binDir = join(this.root, 'bin')
     this.unitFile = join(this.home, '.config/systemd/user/svc-device.service')
     this.plistFile = join(this.home, 'Library/LaunchAgents/dev.svc.device.plist')
-    for (const each of [this.home, this.stateDir, join(this.stubDir, 'fail'), this.binDir])
+    this.systemUnits = join(this.stubDir, 'units')
+    for (const each of [this.home, this.stateDir, this.systemUnits, join(this.stubDir, 'fail'), this.binDir])
       mkdirSync(each, { recursive: true })
     chmodSync(this.stateDir, 0o700)
     lendCompiled(this.stateDir)
@@ -105,18 +115,24 @@ export class TestMachine {
   }
 
   /** The same within this process, which saves the start of a program; as user 501. */
-  async service<A extends ServiceAction>(action: A, env: Record<string, string> = {}): Promise<Reply<A>> {
+  async service<A extends ServiceAction>(
+    action: A,
+    env: Record<string, string> = {},
+    by: Caller = {},
+  ): Promise<Reply<A>> {
+    const { uid = 501, userName = 'test', words = [] } = by
     const system = {
       env: { ...this.env, ...env },
       platform: this.#platform,
-      uid: 501,
-      userName: 'test',
+      uid,
+      userName,
       execPath: process.execPath,
       main: deviceMain,
       umask: 0o022,
       world: realWorld,
+      unitFolder: this.systemUnits,
     }
-    return (await runServiceCommand([action], system)).reply as Reply<A>
+    return (await runServiceCommand([action, ...words], system)).reply as Reply<A>
   }
 
   async done<A extends ServiceAction>(action: A, env: Record<string, string> = {}): Promise<ServiceValue<A>> {

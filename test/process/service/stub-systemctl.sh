@@ -17,9 +17,11 @@ if [ -f "$STUB_DIR/fail/$verb" ]; then
   exit 1
 fi
 
-units=$HOME/.config/systemd/user
-unit=svc-device.service
-wanted=$units/default.target.wants/$unit
+units=$STUB_DIR/units unit=svc-device@agents.service target=multi-user
+case " $* " in
+  *' --user '*) units=$HOME/.config/systemd/user unit=svc-device.service target=default ;;
+esac
+wanted=$units/$target.target.wants/$unit
 # The unit as it was at the last daemon-reload.
 loaded=$STUB_DIR/loaded.service
 pid=$(cat "$STUB_DIR/pid" 2>/dev/null)

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { ServiceDefinition } from '../../../device-manager/service/definition.ts'
-import { unitText } from '../../../device-manager/service/systemd-unit.ts'
+import { packagedUnit, unitText } from '../../../device-manager/service/systemd-unit.ts'
 
 /** It answers 0 for unknown keys and bad values too, and tells them on standard error only. */
-function complaints(text: string, folder: string): string {
-  const unit = join(folder, 'svc-device.service')
+function complaints(text: string, folder: string, scope: readonly string[] = ['--user']): string {
+  const unit = join(folder, scope.length === 0 ? 'svc-device@root.service' : 'svc-device.service')
   writeFileSync(unit, text)
-  const { stderr, status, error } = spawnSync('systemd-analyze', ['verify', '--man=no', '--user', unit], {
+  const { stderr, status, error } = spawnSync('systemd-analyze', ['verify', '--man=no', ...scope, unit], {
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], HOME: folder, XDG_RUNTIME_DIR: folder },
   })
@@ -39,8 +39,12 @@ it('writes a unit in which systemd finds nothing to complain about', (context) =
       outFile: join(odd, 'logs', 'out'),
       env: { PATH: `${odd}:/usr/bin`, SVC_STATE_DIR: odd },
       umask: 0o022,
+      account: null,
     }
     expect(complaints(unitText(definition), folder)).toBe('')
+    expect(complaints(packagedUnit(process.execPath), folder)).toBe('')
+    const ofMachine = complaints(unitText({ ...definition, account: 'root' }), folder, [])
+    expect(ofMachine.split('\n').filter((line) => line.includes('svc-device'))).toEqual([])
     // It does look: at the program, and at the keys.
     expect(complaints(unitText({ ...definition, node: join(folder, 'gone') }), folder)).toContain('gone')
     expect(complaints(unitText(definition).replace('OOMPolicy', 'OOMPolitics'), folder)).toContain('OOMPolitics')
