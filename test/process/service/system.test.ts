@@ -7,7 +7,7 @@ import { waitFor } from '../../kit/programs.ts'
 import { TestMachine } from './machine.ts'
 
 // A service of the machine for the device of an account, on a systemd of the test. The account is that of whoever runs the test, and root is
-// played: what root alone may do is not.
+// played.
 
 let machine: TestMachine
 let unit: string
