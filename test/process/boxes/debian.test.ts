@@ -1,0 +1,118 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Box, boxTrouble } from '../../kit/box.ts'
+import { waitFor } from '../../kit/programs.ts'
+import { releaseFor } from '../../kit/releases.ts'
+
+// The Debian package under a real systemd: server and device as services of the machine, through a crash, an upgrade and the way back, and a setting that cannot be used.
+
+const trouble = boxTrouble()
+if (trouble !== null) process.stderr.write(`NOT RUN: ${trouble}, so no real systemd has run the services of svc\n`)
+
+let folder: string
+let box: Box
+const debs: string[] = []
+beforeAll(async () => {
+  if (trouble !== null) return
+  folder = mkdtempSync(join(tmpdir(), 'svc-debs-'))
+  for (const version of ['0.8.0', '0.9.0']) {
+    const { folder: out } = await releaseFor(folder, { version, key: null, kinds: ['deb'], withNode: true })
+    debs.push(...readdirSync(out).flatMap((name) => (name.endsWith('.deb') ? [join(out, name)] : [])))
+  }
+  box = await Box.make()
+}, 900_000)
+afterAll(async () => {
+  if (trouble !== null) return
+  await box.remove()
+  rmSync(folder, { recursive: true, force: true })
+}, 120_000)
+
+const unit = 'svc-device@svc-agents'
+const byAgents = (line: string, input = '') => box.type(`sudo -iu svc-agents ${line}`, input)
+const shown = (name: string, of = unit) => box.type(`systemctl show ${of} --property=${name} --value`).trim()
+const longMs = { ms: 120_000 }
+
+/** Starts a run that goes on until it is let go, and says how often it was begun. */
+async function startRun(name: string) {
+  const place = `/home/svc-agents/work/${name}`
+  const agent = `svc agent create --name ${name} --harness command --default-folder-id $(cat fs) --command 'echo x >>${name}.starts; until [ -e ${name}.go ]; do sleep 0.2; done'`
+  box.type(`cd /home/svc-agents; runuser -u svc-agents -- env HOME=$PWD sh -c "${agent}"`)
+  const said = JSON.parse(byAgents(`svc run create --agent @${name} --prompt go`)) as { runPublicId: string }
+  const starts = () => box.try(`cat ${place}.starts`).stdout.split('\n').length - 1
+  await waitFor(() => starts() === 1, 'the run has begun', longMs)
+  const get = () => JSON.parse(byAgents(`svc run get ${said.runPublicId} -o json`)) as { status: string }
+  return {
+    starts,
+    letGo: () => box.type(`touch ${place}.go`),
+    ends: (status: string) => waitFor(() => get().status === status, `the run is ${status}`, longMs),
+  }
+}
+
+test.runIf(trouble === null)(
+  'a machine that has seen nothing has a server, a device of an account and runs, which live through what happens to them',
+  async () => {
+    const [first, second] = debs.map((deb) => box.give(deb))
+    box.type(`DEBIAN_FRONTEND=noninteractive apt-get install -y ${first}`)
+    box.type('systemctl enable --now svc-server')
+    await waitFor(
+      () => box.try('test -s /var/lib/svc/login-token -a -s /var/lib/svc/server.json').status === 0,
+      'the server listens',
+      longMs,
+    )
+
+    box.type('useradd --create-home --shell /bin/bash svc-agents')
+    byAgents('svc login --server http://127.0.0.1:4400 --token -', box.type('cat /var/lib/svc/login-token'))
+    byAgents('svc device connect --name box')
+    box.type('svc device install-service --system --user svc-agents')
+    const status = () =>
+      JSON.parse(box.try('sudo -iu svc-agents svc device status -o json').stdout) as {
+        isolation: { level: string }
+        version: string
+        service: object
+        problems: { code?: string; message: string }[]
+      }
+    expect(status()).toMatchObject({
+      isolation: { level: 'full' },
+      service: { account: 'svc-agents', enabled: true, running: true },
+    })
+    byAgents(
+      `sh -c 'mkdir -p work; svc folder add work /home/svc-agents/work -o json | grep -o "fs_[A-Za-z0-9]*" | head -n 1 >fs'`,
+    )
+
+    const run = await startRun('first')
+    // A crash: it comes back, and the run goes on.
+    const before = shown('MainPID')
+    box.type(`systemctl kill --kill-who=main --signal=KILL ${unit}`)
+    await waitFor(() => !['0', before].includes(shown('MainPID')), 'the device manager is back', longMs)
+
+    // An upgrade, and the way back.
+    for (const [deb, version] of [
+      [second, '0.9.0'],
+      [first, '0.8.0'],
+    ]) {
+      box.type(`DEBIAN_FRONTEND=noninteractive apt-get install -y --allow-downgrades ${deb}`)
+      await waitFor(() => status().version === version, `the device manager is ${version}`, longMs)
+    }
+    run.letGo()
+    await run.ends('succeeded')
+    expect(run.starts()).toBe(1)
+
+    // A setting that cannot be used is final, and the status says where to read why.
+    box.type(`mkdir -p /etc/systemd/system/${unit}.service.d`)
+    box.type(`printf '[Service]\\nEnvironment=SVC_PING_MS=x\\n' >/etc/systemd/system/${unit}.service.d/bad.conf`)
+    box.type(`systemctl daemon-reload; systemctl restart ${unit}`)
+    await waitFor(() => shown('ActiveState') === 'failed', 'systemd has given up', longMs)
+    expect(shown('ExecMainStatus')).toBe('78')
+    expect(status().problems).toContainEqual({
+      code: 'failed',
+      message: 'The service has given up: its program ended (exit-code, status 78).',
+      fix: `sudo journalctl -u ${unit} -n 20`,
+    })
+    expect(box.type(`journalctl -u ${unit} -n 20 --no-pager`)).toContain('SVC_PING_MS')
+    box.type(`rm -r /etc/systemd/system/${unit}.service.d; systemctl daemon-reload; systemctl restart ${unit}`)
+    await waitFor(() => shown('ActiveState') === 'active', 'the device manager is back', longMs)
+  },
+  1_200_000,
+)
