@@ -79,7 +79,8 @@ export async function openHouse({ databaseUrl, devices, capacity }: HouseOptions
   const proxy = await startProxy(() => ({ host: '127.0.0.1', port: next() }))
   const api = new TestApi(() => ({ url: `http://127.0.0.1:${next()}`, token: first!.token }))
   const runs = new Map<string, StandInRun>()
-  const idler = spawn('sleep', ['86400'], { stdio: 'ignore' })
+  // It ends with this process, whose death closes the pipe.
+  const idler = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] })
   const startHost = standInHosts(world, { pid: idler.pid!, started: (run) => void runs.set(run.runId, run) })
   const identities: EnrolReply[] = []
   for (let number = 1; number <= devices; number++)
