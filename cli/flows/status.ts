@@ -7,6 +7,9 @@ import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 /** Of each kind so many are shown; there is a list for all of them. */
 const most = 20
 const defaultHours = 24
+/** Of so many runs at work the last line is read, in so many events. */
+const mostLines = 10
+const lookedAt = 30
 
 /** `status`: what waits for a person, what failed lately, what works, what waits and why, and devices that are away. */
 export const status: Flow = async (context) => {
@@ -56,7 +59,7 @@ async function readStatus(context: CommandContext, client: Client) {
     return listAt(body, 'data')
   }
   const since = context.world.now() - hoursOf(context) * 3_600_000
-  const [approvals, questions, lastFailed, working, waiting, devices] = await Promise.all([
+  const [approvals, questions, lastFailed, live, waiting, devices] = await Promise.all([
     list('approvals', { status: 'open', limit: most }),
     list('questions', { status: 'open', limit: most }),
     list('runs', { status: ['failed'], limit: most }),
@@ -64,10 +67,24 @@ async function readStatus(context: CommandContext, client: Client) {
     list('runs', { status: ['queued'], limit: most }),
     devicesOf(client),
   ])
+  const working = await Promise.all(live.map((run, at) => (at < mostLines ? withLastLine(client, run) : run)))
   const failed = lastFailed.filter((run) => Date.parse(textAt(run, 'completedAt') ?? '') >= since)
   const away = devices.filter((device) => textAt(fieldAt(device, 'liveness'), 'status') === 'disconnected')
   const found = { approvals, questions, failed, working, waiting, limits: limitsOf(devices), away }
   return { summary: summaryOf(found), ...found, ...nextOf(found) }
+}
+
+/** Reads what the run said or began last. Who sees a run may see its events; one that is gone by now shows nothing. */
+async function withLastLine(client: Client, run: unknown): Promise<unknown> {
+  const query = { sort: 'desc', limit: lookedAt }
+  try {
+    const { body } = await client.call({ method: 'GET', path: `/api/v1/runs/${textAt(run, 'id')}/events`, query })
+    const { lastLineOf } = await import('../output/last-line.ts')
+    return { ...(run as object), lastLine: lastLineOf(listAt(body, 'data')) }
+  } catch (error) {
+    if (error instanceof ApiFailure && error.status < 500) return run
+    throw error
+  }
 }
 
 /** An agent is told of no devices: those are the affair of people. */

@@ -69,7 +69,25 @@ export async function fieldsOf(
   if (unknown !== undefined)
     throw usageError(
       `\`svc ${name}\` has no field \`${unknown}\`.`,
-      `Its fields are:\n${known!.map((each) => `  ${each}`).join('\n')}`,
+      `${ours(unknown, known!)}Its fields are:\n${known!.map((each) => `  ${each}`).join('\n')}`,
     )
   return fields
+}
+
+/** Fields as gh names them, with those of svc that say the same; a record has one of them or none. */
+const byHabit: Readonly<Record<string, readonly string[]>> = {
+  number: ['key', 'id'],
+  state: ['status'],
+  databaseId: ['id'],
+  body: ['description', 'content'],
+  author: ['createdBy', 'author'],
+  assignees: ['assignee'],
+  conclusion: ['status'],
+  displayTitle: ['promptStart', 'title'],
+  closedAt: ['completedAt'],
+}
+
+function ours(field: string, known: readonly string[]): string {
+  const named = Object.hasOwn(byHabit, field) ? byHabit[field]!.find((each) => known.includes(each)) : undefined
+  return named === undefined ? '' : `Here it is \`${named}\`. `
 }

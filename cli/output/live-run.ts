@@ -209,7 +209,7 @@ const atOf = (event: unknown): number => Date.parse(textAt(event, 'createdAt') ?
 const telling = ['command', 'file_path', 'path', 'pattern', 'query', 'url', 'description', 'prompt', 'skill']
 
 /** Names the tool and what it is to do, in one line. */
-function callTitle(event: unknown): string {
+export function callTitle(event: unknown): string {
   const input = fieldAt(event, 'data', 'input')
   const name = textAt(event, 'data', 'name') ?? 'tool'
   const most = telling.map((field) => textAt(input, field)).find((text) => text !== null && text.trim() !== '')

@@ -97,6 +97,7 @@ export const localLooks: Looks = {
           ['RUN', ref('id')],
           ['AGENT', ref('agent.handle')],
           ['TASK', first(say('{task.id} {task.title}'), text('workflowStep.workflow', 'promptStart'))],
+          ['LAST LINE', text('lastLine'), 28],
           ['SINCE', time('startedAt')],
           ['COST', dollars('costUsd')],
           ['DEVICE', text('environment.deviceName', 'environment.type')],

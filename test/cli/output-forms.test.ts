@@ -74,6 +74,7 @@ describe('JSON', () => {
     expect([end.status, end.stdout]).toEqual([2, ''])
     const { error } = JSON.parse(end.stderr) as { error: { message: string; remediation: string } }
     expect(error.message).toBe('`svc run list` has no field `state`.')
+    expect(error.remediation).toMatch(/^Here it is `status`\. Its fields are:\n/)
     expect(error.remediation.split('\n')).toEqual(expect.arrayContaining(['  id', '  status', '  costUsd']))
     expect(home.api.received).toEqual([])
   })

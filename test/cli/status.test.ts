@@ -27,6 +27,7 @@ test('what waits for a person comes first, with the command that answers, then w
   await (await device.take()).end('error', { message: 'The program is not there.' })
   const working = await start()
   const run = await device.take()
+  await run.events({ kind: 'text', data: { text: 'I read the plan.\nNow I ask\n' } })
   const { question } = await made(server, '/questions', { prompt: 'Which region?' }, run.token)
   const body = { maxConcurrentRuns: 1 }
   await server.ok(`/devices/${device.identity.deviceId}`, { method: 'PATCH', body })
@@ -45,8 +46,9 @@ test('what waits for a person comes first, with the command that answers, then w
     summary: '1 question waits for an answer; 1 run has failed lately; 1 run works; 1 run waits to start.',
     next: `svc question answer ${question.id} "..."`,
   })
+  expect(shown.working).toMatchObject([{ lastLine: 'Now I ask' }])
   const table = await svc('status', '-o', 'table')
-  for (const part of ['Which region?', failed, working, waiting, 'is busy']) expect(table).toContain(part)
+  for (const part of ['Which region?', 'Now I ask', failed, working, waiting, 'is busy']) expect(table).toContain(part)
 
   expect(JSON.parse(await svc('why', failed))).toMatchObject({
     because: 'The program is not there.',

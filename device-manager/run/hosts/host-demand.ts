@@ -12,7 +12,7 @@ const mostBytes = 512 * 2 ** 20
 
 /**
  * How many run hosts should stand by: as many as runs came at one moment lately, so that the next such moment finds them started. One
- * stands by at any time, whatever memory the machine has.
+ * stands by at any time, whatever memory the machine has (docs/adr/0096).
  */
 export class HostDemand {
   private readonly most: number

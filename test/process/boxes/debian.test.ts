@@ -6,7 +6,8 @@ import { Box, boxTrouble } from '../../kit/box.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { releaseFor } from '../../kit/releases.ts'
 
-// The Debian package under a real systemd: server and device as services of the machine, through a crash, an upgrade and the way back, and a setting that cannot be used.
+// The Debian package under a real systemd: server and device as services of the machine, through crashes, an upgrade and the way back, a setting
+// that cannot be used, a start of the machine, and the removal.
 
 const trouble = boxTrouble()
 if (trouble !== null) process.stderr.write(`NOT RUN: ${trouble}, so no real systemd has run the services of svc\n`)
@@ -42,9 +43,11 @@ async function startRun(name: string) {
   const said = JSON.parse(byAgents(`svc run create --agent @${name} --prompt go`)) as { runPublicId: string }
   const starts = () => box.try(`cat ${place}.starts`).stdout.split('\n').length - 1
   await waitFor(() => starts() === 1, 'the run has begun', longMs)
-  const get = () => JSON.parse(byAgents(`svc run get ${said.runPublicId} -o json`)) as { status: string }
+  const get = () =>
+    JSON.parse(byAgents(`svc run get ${said.runPublicId} -o json`)) as { status: string; exitReason: string }
   return {
     starts,
+    get,
     letGo: () => box.type(`touch ${place}.go`),
     ends: (status: string) => waitFor(() => get().status === status, `the run is ${status}`, longMs),
   }
@@ -82,10 +85,12 @@ test.runIf(trouble === null)(
     )
 
     const run = await startRun('first')
-    // A crash: it comes back, and the run goes on.
-    const before = shown('MainPID')
-    box.type(`systemctl kill --kill-who=main --signal=KILL ${unit}`)
-    await waitFor(() => !['0', before].includes(shown('MainPID')), 'the device manager is back', longMs)
+    // One crash after another: it comes back each time, and the run goes on.
+    for (let crash = 0; crash < 4; crash++) {
+      const before = shown('MainPID')
+      box.type(`systemctl kill --kill-who=main --signal=KILL ${unit}`)
+      await waitFor(() => !['0', before].includes(shown('MainPID')), 'the device manager is back', longMs)
+    }
 
     // An upgrade, and the way back.
     for (const [deb, version] of [
@@ -113,6 +118,30 @@ test.runIf(trouble === null)(
     expect(box.type(`journalctl -u ${unit} -n 20 --no-pager`)).toContain('SVC_PING_MS')
     box.type(`rm -r /etc/systemd/system/${unit}.service.d; systemctl daemon-reload; systemctl restart ${unit}`)
     await waitFor(() => shown('ActiveState') === 'active', 'the device manager is back', longMs)
+
+    // The machine is started anew in the middle of a run: the run is told to have ended, and another one works.
+    const rebooted = await startRun('rebooted')
+    await box.reboot()
+    await rebooted.ends('failed')
+    expect(rebooted.get()).toMatchObject({ exitReason: 'crashed' })
+    expect(rebooted.starts()).toBe(1)
+    const afterwards = await startRun('afterwards')
+    afterwards.letGo()
+    await afterwards.ends('succeeded')
+
+    // It is removed in the middle of a run: nothing of svc runs any more, and what people made stays.
+    await startRun('removed')
+    box.type('DEBIAN_FRONTEND=noninteractive apt-get remove -y svc')
+    await waitFor(
+      () => box.type("find /proc -maxdepth 1 -user svc-agents -name '[0-9]*'") === '',
+      'nothing of the account runs',
+      longMs,
+    )
+    expect(box.try('ls /opt/svc /usr/bin/svc /etc/systemd/system/svc-device@svc-agents.service').stdout).toBe('')
+    expect(box.try('ls -l /proc/[0-9]*/exe | grep /opt/svc').stdout).toBe('')
+    expect(box.type('apt-get purge -y svc 2>&1')).toContain('/var/lib/svc and /etc/svc stay')
+    expect(box.type('ls /var/lib/svc')).toContain('svc.db')
+    expect(box.type('ls /home/svc-agents/.local/share/svc-device')).toContain('identity.json')
   },
   1_200_000,
 )
