@@ -31,7 +31,8 @@ describe.skipIf(hasNoEngine || !hasPostgres())('kill -9', () => {
     await database?.close()
   })
 
-  test(`${kills} times at random points of cloud runs`, { timeout: 60_000 + kills * 60_000 }, async () => {
+  // `checkRun` says how long an ending may take; this is far more than all of them take together.
+  test(`${kills} times at random points of cloud runs`, { timeout: 360_000 + kills * 60_000 }, async () => {
     const random = seededRandom('kills of sandboxes')
     const draw = <Of>(from: readonly Of[]) => from[Math.floor(random() * from.length)]!
     const failures: unknown[] = []
