@@ -56,6 +56,8 @@ async function ask(folder: AccountFolder, part: StateFolderPart): Promise<unknow
       SVC_STATE_DIR: stateDir,
     },
     extendEnv: false,
+    // A session of its own: a process of the account may trace this one, and by root's terminal it could type for root.
+    detached: true,
     stdin: 'ignore',
     timeout: limitMs,
     maxBuffer: maxOutputBytes,
