@@ -72,3 +72,22 @@ export function adviceOnFlag(command: string, flag: string): string {
   if (/^--(add|remove)-assignee$/.test(flag)) return byAssign
   return command === 'secret create' && (flag === '--body' || flag === '-b') ? byInput : ''
 }
+
+/** Fields as gh names them, with those of svc that say the same; a record has one of them or none. */
+const fields: Readonly<Record<string, readonly string[]>> = {
+  number: ['key', 'id'],
+  state: ['status'],
+  databaseId: ['id'],
+  body: ['description', 'content'],
+  author: ['createdBy', 'author'],
+  assignees: ['assignee'],
+  conclusion: ['status'],
+  displayTitle: ['promptStart', 'title'],
+  closedAt: ['completedAt'],
+}
+
+/** What a field of gh is called here, as a sentence with a space behind it, or ''. `known`: the fields of the record. */
+export function adviceOnField(field: string, known: readonly string[]): string {
+  const ours = Object.hasOwn(fields, field) ? fields[field]!.find((each) => known.includes(each)) : undefined
+  return ours === undefined ? '' : `Here it is \`${ours}\`. `
+}

@@ -7,9 +7,9 @@ import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 /** Of each kind so many are shown; there is a list for all of them. */
 const most = 20
 const defaultHours = 24
-/** Of so many runs at work the last line is read, in so many events. */
+/** Of so many runs at work the last line is read, in so many events: those of a flood have 16 KiB each, and `--watch` reads them again. */
 const mostLines = 10
-const lookedAt = 30
+const lookedAt = 8
 
 /** `status`: what waits for a person, what failed lately, what works, what waits and why, and devices that are away. */
 export const status: Flow = async (context) => {

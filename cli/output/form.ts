@@ -66,28 +66,12 @@ export async function fieldsOf(
   const { default: all } = await import('../arguments/command-fields.json', { with: { type: 'json' } })
   const known = shows === undefined ? undefined : (all as Readonly<Record<string, readonly string[]>>)[shows]
   const unknown = known === undefined ? undefined : fields.find((field) => !known.includes(field))
-  if (unknown !== undefined)
+  if (unknown !== undefined) {
+    const { adviceOnField } = await import('../arguments/refused-habits.ts')
     throw usageError(
       `\`svc ${name}\` has no field \`${unknown}\`.`,
-      `${ours(unknown, known!)}Its fields are:\n${known!.map((each) => `  ${each}`).join('\n')}`,
+      `${adviceOnField(unknown, known!)}Its fields are:\n${known!.map((each) => `  ${each}`).join('\n')}`,
     )
+  }
   return fields
-}
-
-/** Fields as gh names them, with those of svc that say the same; a record has one of them or none. */
-const byHabit: Readonly<Record<string, readonly string[]>> = {
-  number: ['key', 'id'],
-  state: ['status'],
-  databaseId: ['id'],
-  body: ['description', 'content'],
-  author: ['createdBy', 'author'],
-  assignees: ['assignee'],
-  conclusion: ['status'],
-  displayTitle: ['promptStart', 'title'],
-  closedAt: ['completedAt'],
-}
-
-function ours(field: string, known: readonly string[]): string {
-  const named = Object.hasOwn(byHabit, field) ? byHabit[field]!.find((each) => known.includes(each)) : undefined
-  return named === undefined ? '' : `Here it is \`${named}\`. `
 }

@@ -16,6 +16,7 @@ test.each([
   ],
   ['words that came in pieces', [text('wor'), text('first\nlast '), call], 'last wor'],
   ['words after a call', [text('Done.\n\n'), call], 'Done.'],
+  ['thoughts', [{ kind: 'thinking', data: { text: 'Which file?' } }, call], 'Which file?'],
   ['a call after words', [call, text('I look.')], 'Bash npm test'],
   ['the result of a call', [{ kind: 'tool_result', data: { output: 'x' } }, call, text('I look.')], 'Bash npm test'],
   ['words of a subagent', [{ kind: 'text', data: { text: 'mine', parentToolCallId: 't1' } }, call], 'Bash npm test'],

@@ -1,4 +1,4 @@
-import { fieldAt, textAt } from '../replies/fields.ts'
+import { textAt } from '../replies/fields.ts'
 import { callTitle } from './live-run.ts'
 import { plainText } from './terminal-text.ts'
 
@@ -6,14 +6,14 @@ import { plainText } from './terminal-text.ts'
 const mostChars = 500
 
 /**
- * Returns the last thing that a run said or began, in one line; null: nothing of these events is told. `events`: the newest first, as the
+ * Returns the last thing that a run said, thought or began, in one line; null: nothing of these events is told. `events`: the newest first, as the
  * server sends them.
  */
 export function lastLineOf(events: readonly unknown[]): string | null {
   let said = ''
   for (const event of events) {
     const kind = textAt(event, 'kind')
-    if (kind === 'text') {
+    if (kind === 'text' || kind === 'thinking') {
       said = textOf(event) + said
       const line = lastOf(said)
       // What stands before it in the line may be in the event before.
@@ -32,7 +32,7 @@ function lastOf(text: string): string | null {
 
 /** What is cut within a character shows so: the piece before it has its beginning. */
 function textOf(event: unknown): string {
+  if (textAt(event, 'data', 'parentToolCallId') !== null) return ''
   const base64 = textAt(event, 'data', 'base64')
-  if (fieldAt(event, 'data', 'parentToolCallId') != null) return ''
   return base64 === null ? (textAt(event, 'data', 'text') ?? '') : Buffer.from(base64, 'base64').toString('utf8')
 }

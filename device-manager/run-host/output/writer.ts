@@ -17,7 +17,7 @@ import type { ReportOf, WriterOptions } from './writer-options.ts'
 
 const batchRows = 100
 const batchMs = 50
-/** After a write so many times as long as it took goes by until the next one, so that under load most of the time is there for reading. */
+/** The pause after a write, in times of how long it took, up to `batchMs`: under load most of the time is left for reading. */
 const restFactor = 4
 const retryMinMs = 100
 const retryMaxMs = 5_000
