@@ -1,17 +1,12 @@
 import { waitFor, randomOf } from '../../test/kit/programs.ts'
 import type { Scenario } from '../../test/kit/system-scenario.ts'
 import { Account } from './promises.ts'
-import type { Proof } from './report.ts'
+import type { Proof, ProofOptions } from './report.ts'
 import { openStage } from './stage.ts'
 import { changedEndings, guard, newAsking, newWorker, work } from './workers.ts'
 
-export interface ProveOptions {
-  seed: number
+export interface ProveOptions extends ProofOptions {
   minutes: number
-  databaseUrl: string | null
-  say: (text: string) => void
-  /** Ends the faults before their time. */
-  stopped: AbortSignal
 }
 
 const workerCount = 3

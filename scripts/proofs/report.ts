@@ -2,6 +2,14 @@ import { cpus, loadavg, totalmem } from 'node:os'
 import type { Broken, Row } from './promises.ts'
 import type { AbsenceRow } from './returned.ts'
 
+export interface ProofOptions {
+  seed: number
+  databaseUrl: string | null
+  say: (text: string) => void
+  /** Ends what is under way before its time; what was proved until then is told. */
+  stopped: AbortSignal
+}
+
 /** What a proof came to. */
 export interface Proof {
   isKept: boolean

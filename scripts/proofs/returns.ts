@@ -5,20 +5,15 @@ import { delay, randomOf, waitFor } from '../../test/kit/programs.ts'
 import { openHouse, type House } from './house.ts'
 import { whyUntrue, type OwnEnding } from './judge.ts'
 import { Account } from './promises.ts'
-import type { Proof } from './report.ts'
+import type { Proof, ProofOptions } from './report.ts'
 import { Returned } from './returned.ts'
 import { standInLines } from './stand-in-host.ts'
 
 // Runs that end while link, server or daemon is away for 1 s to 24 h, by a moved clock, and how long after the return their endings are
 // true. docs/guarantees.md says which parts are real here.
 
-export interface ReturnsOptions {
-  seed: number
+export interface ReturnsOptions extends ProofOptions {
   count: number
-  databaseUrl: string | null
-  say: (text: string) => void
-  /** Ends the proof after the round that is under way. */
-  stopped: AbortSignal
 }
 
 const devices = 10

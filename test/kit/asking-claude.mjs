@@ -2,26 +2,9 @@
 // Stands in for a claude program that makes one call in each run, and asks before. The file `ask` of its folder says what: it is a
 // name, and the call appends a line to that file. Without an answer it makes no call, and ends with whoever could give one.
 import { appendFileSync, readFileSync } from 'node:fs'
-import { createInterface } from 'node:readline'
+import { begin, next, say } from './claude-talk.mjs'
 
-const args = process.argv.slice(2)
-const say = (value) =>
-  new Promise((done) => process.stdout.write(`${JSON.stringify({ session_id: 'ses-1', ...value })}\n`, done))
-
-if (args[0] === '--version' || args[0] === 'auth') {
-  process.stdout.write(args[0] === 'auth' ? '{"loggedIn":true}\n' : '2.1.329 (Claude Code)\n')
-  process.exit(0)
-}
-const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
-const next = async () => {
-  const { value, done } = await input.next()
-  if (done) process.exit(1)
-  return JSON.parse(value)
-}
-const hello = await next()
-await say({ type: 'control_response', response: { subtype: 'success', request_id: hello.request_id, response: {} } })
-await next()
-await say({ type: 'system', subtype: 'init', model: 'asking', claude_code_version: '2.1.329' })
+await begin('asking')
 const name = readFileSync('ask', 'utf8').trim()
 const call = { type: 'tool_use', id: `toolu_${name}`, name: 'Bash', input: { command: `make ${name}` } }
 await say({ type: 'assistant', message: { id: 'm1', content: [call] } })

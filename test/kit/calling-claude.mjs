@@ -2,23 +2,10 @@
 // Stands in for a claude program that calls one tool of its MCP server again and again, as its prompt says: `call every MS for MS`. Its
 // result tells how many calls it made and which of them failed; it fails itself when the last one did.
 import { readFileSync } from 'node:fs'
-import { createInterface } from 'node:readline'
+import { args, begin, say } from './claude-talk.mjs'
 
-const args = process.argv.slice(2)
-const say = (value) =>
-  new Promise((done) => process.stdout.write(`${JSON.stringify({ session_id: 'ses-1', ...value })}\n`, done))
-
-if (args[0] === '--version' || args[0] === 'auth') {
-  process.stdout.write(args[0] === 'auth' ? '{"loggedIn":true}\n' : '2.1.329 (Claude Code)\n')
-  process.exit(0)
-}
-const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
-const next = async () => JSON.parse((await input.next()).value)
-const hello = await next()
-await say({ type: 'control_response', response: { subtype: 'success', request_id: hello.request_id, response: {} } })
-const [, everyMs, forMs] = /call every (\d+) for (\d+)/.exec((await next()).message.content[0].text)
-await say({ type: 'system', subtype: 'init', model: 'calling', claude_code_version: '2.1.329' })
-
+const prompt = await begin('calling')
+const [, everyMs, forMs] = /call every (\d+) for (\d+)/.exec(prompt.message.content[0].text)
 const file = args.find((arg) => arg.startsWith('--mcp-config=')).slice('--mcp-config='.length)
 const [{ url }] = Object.values(JSON.parse(readFileSync(file, 'utf8')).mcpServers)
 let count = 0

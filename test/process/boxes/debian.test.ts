@@ -1,34 +1,20 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Box, boxTrouble } from '../../kit/box.ts'
+import { beforeAll, expect, test } from 'vitest'
+import type { Box } from '../../kit/box.ts'
+import { useBoxedReleases } from '../../kit/boxed-releases.ts'
 import { waitFor } from '../../kit/programs.ts'
-import { releaseFor } from '../../kit/releases.ts'
 
 // The Debian package under a real systemd: server and device as services of the machine, through crashes, an upgrade and the way back, a setting
 // that cannot be used, a start of the machine, and the removal.
 
-const trouble = boxTrouble()
-if (trouble !== null) process.stderr.write(`NOT RUN: ${trouble}, so no real systemd has run the services of svc\n`)
-
-let folder: string
+const [old, recent] = ['0.8.0', '0.9.0']
+const boxed = useBoxedReleases('no real systemd has run the services of svc', {
+  versions: [old, recent],
+  kinds: ['deb'],
+})
 let box: Box
-const debs: string[] = []
-beforeAll(async () => {
-  if (trouble !== null) return
-  folder = mkdtempSync(join(tmpdir(), 'svc-debs-'))
-  for (const version of ['0.8.0', '0.9.0']) {
-    const { folder: out } = await releaseFor(folder, { version, key: null, kinds: ['deb'], withNode: true })
-    debs.push(...readdirSync(out).flatMap((name) => (name.endsWith('.deb') ? [join(out, name)] : [])))
-  }
-  box = await Box.make()
-}, 900_000)
-afterAll(async () => {
-  if (trouble !== null) return
-  await box.remove()
-  rmSync(folder, { recursive: true, force: true })
-}, 120_000)
+beforeAll(() => {
+  box = boxed.box
+})
 
 const unit = 'svc-device@svc-agents'
 const byAgents = (line: string, input = '') => box.type(`sudo -iu svc-agents ${line}`, input)
@@ -53,10 +39,10 @@ async function startRun(name: string) {
   }
 }
 
-test.runIf(trouble === null)(
+test.runIf(boxed.trouble === null)(
   'a machine that has seen nothing has a server, a device of an account and runs, which live through what happens to them',
   async () => {
-    const [first, second] = debs.map((deb) => box.give(deb))
+    const [first, second] = [boxed.give(old, '.deb'), boxed.give(recent, '.deb')]
     box.type(`DEBIAN_FRONTEND=noninteractive apt-get install -y ${first}`)
     box.type('systemctl enable --now svc-server')
     await waitFor(
@@ -94,8 +80,8 @@ test.runIf(trouble === null)(
 
     // An upgrade, and the way back.
     for (const [deb, version] of [
-      [second, '0.9.0'],
-      [first, '0.8.0'],
+      [second, recent],
+      [first, old],
     ]) {
       box.type(`DEBIAN_FRONTEND=noninteractive apt-get install -y --allow-downgrades ${deb}`)
       await waitFor(() => status().version === version, `the device manager is ${version}`, longMs)

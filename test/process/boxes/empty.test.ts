@@ -1,47 +1,28 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Box, boxTrouble } from '../../kit/box.ts'
+import { beforeAll, expect, test } from 'vitest'
+import type { Box } from '../../kit/box.ts'
+import { useBoxedReleases } from '../../kit/boxed-releases.ts'
 import { waitFor } from '../../kit/programs.ts'
-import { releaseFor } from '../../kit/releases.ts'
 
 // A machine that has nothing of svc but the file of a release: from there to a server, a device and a run. Prints how long that took.
 
-const trouble = boxTrouble()
-if (trouble !== null) process.stderr.write(`NOT RUN: ${trouble}, so no empty machine was given a release of svc\n`)
-
+const version = '0.8.0'
 const longMs = { ms: 120_000 }
-
-let folder: string
-let out: string
+const boxed = useBoxedReleases('no empty machine was given a release of svc', {
+  versions: [version],
+  kinds: ['npm', 'tarball'],
+})
 let box: Box
-beforeAll(async () => {
-  if (trouble !== null) return
-  folder = mkdtempSync(join(tmpdir(), 'svc-release-'))
-  const made = await releaseFor(folder, { version: '0.8.0', key: null, kinds: ['npm', 'tarball'], withNode: true })
-  out = made.folder
-  box = await Box.make()
-}, 900_000)
-afterAll(async () => {
-  if (trouble !== null) return
-  await box.remove()
-  rmSync(folder, { recursive: true, force: true })
-}, 120_000)
-
-const fileOf = (end: string) =>
-  box.give(
-    join(
-      out,
-      readdirSync(out).find((name) => name.endsWith(end))!,
-    ),
-  )
+beforeAll(() => {
+  box = boxed.box
+})
 
 /** Gives the box the Node and the npm of this machine, as its system has them. */
 function giveNode(): void {
   const npm = dirname(dirname(realpathSync(execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim())))
-  const archive = join(folder, 'node.tar.gz')
+  const archive = join(boxed.folder, 'node.tar.gz')
   const from = (place: string) => ['-C', dirname(place), basename(place)]
   execFileSync('tar', ['-czf', archive, ...from(process.execPath), ...from(npm)])
   const unpack = `tar -xzf ${box.give(archive)} -C /srv; mv /srv/node /usr/local/bin/`
@@ -49,7 +30,7 @@ function giveNode(): void {
   box.type('ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm')
 }
 
-test.runIf(trouble === null).each([
+test.runIf(boxed.trouble === null).each([
   { account: 'tarball', end: '.tar.gz', port: 4401 },
   { account: 'npm', end: '.tgz', port: 4402 },
 ])(
@@ -57,7 +38,7 @@ test.runIf(trouble === null).each([
   async ({ account, end, port }) => {
     box.type(`useradd --create-home --shell /bin/bash ${account}`)
     if (account === 'npm') giveNode()
-    const file = fileOf(end)
+    const file = boxed.give(version, end)
     const types = (line: string) => box.type(`sudo -iu ${account} sh -c '${line}'`)
     const began = performance.now()
     if (account === 'npm') box.type(`npm install -g --offline ${file}`)
