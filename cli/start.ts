@@ -175,7 +175,10 @@ async function confirm({ command, positionals }: CommandContext): Promise<void> 
 async function inForm(out: Output, command: Command, { json, jq }: Readonly<Record<string, unknown>>): Promise<Output> {
   if ((json === undefined || json === '') && jq === undefined) return out
   const { fieldsOf, withForm } = await import('./output/form.ts')
-  return withForm(out, { fields: await fieldsOf(json, command), expression: typeof jq === 'string' ? jq : null })
+  const adviceOn = async (field: string, known: readonly string[]) =>
+    (await import('./arguments/refused-habits.ts')).adviceOnField(field, known)
+  const fields = await fieldsOf(json, command, adviceOn)
+  return withForm(out, { fields, expression: typeof jq === 'string' ? jq : null })
 }
 
 /** Read before the command line is parsed, since its errors are shown in this format, too. */

@@ -53,10 +53,14 @@ function picked(record: unknown, fields: readonly string[]): Record<string, unkn
   return Object.fromEntries(fields.map((name) => [name, has(name) ? (record as Record<string, unknown>)[name] : null]))
 }
 
-/** The fields of `--json`, or null for all of them. Fails when the record of the command has none of that name. */
+/**
+ * The fields of `--json`, or null for all of them. Fails when the record of the command has none of that name. `adviceOn` says what such a
+ * field is called here, or ''.
+ */
 export async function fieldsOf(
   given: unknown,
   { name, shows }: { name: string; shows?: string | undefined },
+  adviceOn: (field: string, known: readonly string[]) => Promise<string>,
 ): Promise<readonly string[] | null> {
   if (typeof given !== 'string' || given === '') return null
   const fields = given
@@ -66,12 +70,10 @@ export async function fieldsOf(
   const { default: all } = await import('../arguments/command-fields.json', { with: { type: 'json' } })
   const known = shows === undefined ? undefined : (all as Readonly<Record<string, readonly string[]>>)[shows]
   const unknown = known === undefined ? undefined : fields.find((field) => !known.includes(field))
-  if (unknown !== undefined) {
-    const { adviceOnField } = await import('../arguments/refused-habits.ts')
+  if (unknown !== undefined)
     throw usageError(
       `\`svc ${name}\` has no field \`${unknown}\`.`,
-      `${adviceOnField(unknown, known!)}Its fields are:\n${known!.map((each) => `  ${each}`).join('\n')}`,
+      `${await adviceOn(unknown, known!)}Its fields are:\n${known!.map((each) => `  ${each}`).join('\n')}`,
     )
-  }
   return fields
 }
