@@ -76,10 +76,13 @@ const member = query(
 export const isMember = async (db: Db, workspaceId: WorkspaceUuid, personUuid: PersonUuid): Promise<boolean> =>
   (await member.first(db, [workspaceId, personUuid])) !== null
 
+const admins = query(
+  `select user_id from members where workspace_id = ? and role in ('owner', 'admin')`,
+  z.object({ user_id: personUuid }).transform((r) => r.user_id),
+)
+
 /** UUIDs of a workspace's owners and admins. */
-export async function listAdmins(db: Db, workspaceId: WorkspaceUuid): Promise<PersonUuid[]> {
-  return db('members').where({ workspace_id: workspaceId }).whereIn('role', ['owner', 'admin']).pluck('user_id')
-}
+export const listAdmins = (db: Db, workspaceId: WorkspaceUuid): Promise<PersonUuid[]> => admins.list(db, [workspaceId])
 
 export const loginTokens = table(
   'login_tokens',
