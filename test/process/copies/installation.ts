@@ -107,8 +107,7 @@ export class Installation {
   }
 
   get daemonPid(): number | null {
-    const file = join(this.stateDir, 'daemon.json')
-    return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid : null
+    return daemonPidIn(this.stateDir)
   }
 
   makeFolder(name: string): string {
@@ -118,10 +117,12 @@ export class Installation {
   }
 
   async remove(): Promise<void> {
-    const pid = this.daemonPid
-    if (pid !== null) {
+    for (const name of readdirSync(this.folder)) {
+      const stateDir = join(this.folder, name)
+      const pid = daemonPidIn(stateDir)
+      if (pid === null) continue
       process.kill(pid, 'SIGTERM')
-      await waitFor(() => this.daemonPid === null, 'the daemon ends')
+      await waitFor(() => daemonPidIn(stateDir) === null, 'the daemon ends')
     }
     for (const child of this.#children) if (child.exitCode === null) child.kill('SIGTERM')
     await waitFor(
@@ -130,6 +131,11 @@ export class Installation {
     )
     rmSync(this.folder, { recursive: true, force: true })
   }
+}
+
+function daemonPidIn(stateDir: string): number | null {
+  const file = join(stateDir, 'daemon.json')
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid : null
 }
 
 interface StartOptions {

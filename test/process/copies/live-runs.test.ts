@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -17,6 +17,12 @@ import { Installation } from './installation.ts'
 
 /** `COPIES_RUNS=100` takes as many as a machine is to hold. */
 const count = Number(process.env['COPIES_RUNS'] ?? (isLong ? 20 : 4))
+/** Each run asks svc in each phase, and two processors start some four of it in a second. */
+const limitMs = 600_000 + count * 15_000
+/** Between two questions of a run: all of them leave the processors some time. */
+const pauseS = Math.ceil(count / 10)
+/** A device takes up to 10 runs at once. */
+const deviceCount = Math.ceil(count / 10)
 
 let folder: string
 let first: MadeRelease
@@ -89,20 +95,26 @@ async function upgradeUnderRuns(databaseUrl: string | null): Promise<void> {
     servers = await Servers.start(machine, databaseUrl)
     const { api, url } = servers
     await machine.works(['login', '--server', url, '--token', '-'], { input: machine.loginToken })
-    machine.makeFolder('state')
-    turnIsolationOff(machine.stateDir)
-    await machine.works(['device', 'connect'])
-    await machine.works(['device', 'set', '--max-concurrent', String(count)])
+    const stateDirs = [machine.stateDir]
+    while (stateDirs.length < deviceCount) stateDirs.push(join(machine.folder, `state${stateDirs.length + 1}`))
+    const onDevice = (SVC_STATE_DIR: string, ...words: string[]) =>
+      machine.works(['device', ...words], { env: { SVC_STATE_DIR } })
+    for (const stateDir of stateDirs) {
+      mkdirSync(stateDir, { mode: 0o700 })
+      turnIsolationOff(stateDir)
+      await onDevice(stateDir, 'connect')
+      await onDevice(stateDir, 'set', '--max-concurrent', String(count / deviceCount))
+    }
     const gate = machine.makeFolder('gate')
     // Says that it was started, and goes on until it is let go, asking svc meanwhile.
-    const command = `echo $SVC_RUN_ID >>${gate}/started; while [ ! -e ${gate}/go ]; do svc whoami >/dev/null && touch ${gate}/$SVC_RUN_ID.$(cat ${gate}/phase); sleep 1; done`
+    const command = `echo $SVC_RUN_ID >>${gate}/started; while [ ! -e ${gate}/go ]; do svc whoami >/dev/null && touch ${gate}/$SVC_RUN_ID.$(cat ${gate}/phase); sleep ${pauseS}; done`
     const enter = (phase: string) => writeFileSync(join(gate, 'phase'), phase)
     enter('begun')
     const agent = await api.createAgent({ name: 'worker', harness: 'command', command })
     const runs = await Promise.all(Array.from({ length: count }, () => api.startRun(agent.id)))
     const haveAsked = (phase: string) =>
       waitFor(() => runs.every((id) => existsSync(join(gate, `${id}.${phase}`))), `all runs ask svc: ${phase}`, {
-        ms: 300_000,
+        ms: limitMs / 4,
       })
     await haveAsked('begun')
     const askAgain = async (phase: string) => {
@@ -115,11 +127,14 @@ async function upgradeUnderRuns(databaseUrl: string | null): Promise<void> {
     const switchTo = async (words: readonly string[], version: string) => {
       const before = machine.daemonPid
       const result = JSON.parse(await machine.works(['upgrade', ...words])) as { daemon: { runs: number } | null }
-      expect(result.daemon).toEqual({ runs: count })
+      expect(result.daemon).toEqual({ runs: count / deviceCount })
       expect(machine.daemonPid).not.toBe(before)
+      // A copy knows the device manager of the folder that it is told of.
+      for (const stateDir of stateDirs.slice(1)) await onDevice(stateDir, 'restart')
       // The server is its operator's to restart: it goes on, and then is what is current.
       await servers!.restart(() => askAgain('half'))
-      expect(JSON.parse(await machine.works(['device', 'status']))).toMatchObject({ version })
+      for (const stateDir of stateDirs)
+        expect(JSON.parse(await onDevice(stateDir, 'status')), stateDir).toMatchObject({ version })
       await askAgain(version)
     }
     await switchTo([second.folder], '0.9.0')
@@ -138,7 +153,7 @@ async function upgradeUnderRuns(databaseUrl: string | null): Promise<void> {
 test(
   'runs go on while daemon and server are upgraded, rolled back and upgraded again',
   () => upgradeUnderRuns(null),
-  900_000,
+  limitMs,
 )
 
 // Who decides is the server; the short form shows what a switch does to a device and its runs.
@@ -152,7 +167,7 @@ test.skipIf(!isLong || !hasPostgres())(
       await database.close()
     }
   },
-  900_000,
+  limitMs,
 )
 
 test('a copy runs by what it brings, and starts a server, a device and a run', async () => {
