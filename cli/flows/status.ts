@@ -70,8 +70,9 @@ async function readStatus(context: CommandContext, client: Client) {
   const working = await Promise.all(live.map((run, at) => (at < mostLines ? withLastLine(client, run) : run)))
   const failed = lastFailed.filter((run) => Date.parse(textAt(run, 'completedAt') ?? '') >= since)
   const away = devices.filter((device) => textAt(fieldAt(device, 'liveness'), 'status') === 'disconnected')
-  const found = { approvals, questions, failed, working, waiting, limits: limitsOf(devices), away }
-  return { summary: summaryOf(found), ...found, ...nextOf(found) }
+  const found = { approvals, questions, failed, working, waiting, limits: limitsOf(devices, 'limits'), away }
+  const limitsInUse = limitsOf(devices, 'limitsInUse')
+  return { summary: summaryOf(found), ...found, limitsInUse, ...nextOf(found) }
 }
 
 /** Reads what the run said or began last. Who sees a run may see its events; one that is gone by now shows nothing. */
@@ -98,12 +99,12 @@ async function devicesOf(client: Client): Promise<readonly unknown[]> {
   }
 }
 
-/** What devices meet of their providers' limits. One account on several devices has one. */
-function limitsOf(devices: readonly unknown[]) {
+/** What devices say of their providers' limits. One account on several devices has one. */
+function limitsOf(devices: readonly unknown[], field: 'limits' | 'limitsInUse') {
   const found = new Map<string, { device: string | null }>()
   for (const device of devices) {
     const name = textAt(device, 'displayName')
-    for (const limit of listAt(device, 'limits')) {
+    for (const limit of listAt(device, field)) {
       const key = JSON.stringify(limit)
       const before = found.get(key)
       found.set(key, { ...(limit as object), device: before === undefined ? name : `${before.device}, ${name}` })

@@ -1,3 +1,4 @@
+import { limitInUseColumns } from '../../shared/api/looks/places.ts'
 import { taskLooks } from '../../shared/api/looks/tasks.ts'
 import { copyLooks } from './copy-looks.ts'
 import {
@@ -125,6 +126,11 @@ export const localLooks: Looks = {
           ['UNTIL', time('until')],
           ['DEVICE', text('device')],
         ],
+      },
+      {
+        heading: 'Used of limits',
+        rows: 'limitsInUse',
+        columns: [...limitInUseColumns, ['DEVICE', text('device')]],
       },
       {
         heading: 'Devices away',

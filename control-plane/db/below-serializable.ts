@@ -66,6 +66,7 @@ export const belowSerializable: readonly { what: string; tables: readonly string
       'github_deliveries',
       'automation_fires',
       'quota_windows',
+      'quota_uses',
       'provider_circuits',
       'webhook_events',
       'webhook_deliveries',

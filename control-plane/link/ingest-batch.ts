@@ -9,6 +9,7 @@ import { withCost } from '../catalog/price.ts'
 import type { Askable, Tx } from '../db/open.ts'
 import { finishRuns, type Ending, type RunToEnd } from '../run/endings/end-run.ts'
 import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
+import { recordLimitsUsed } from '../run/endings/limits-used.ts'
 import { openedBy } from '../run/endings/provider-failure.ts'
 import { recordWall } from '../resources/runs/details-store.ts'
 import { spansAt } from '../resources/runs/timings.ts'
@@ -241,12 +242,13 @@ export class IngestBatch {
     const ends = [first, ...others] as const
     const ended = await finishRuns(this.tx, ends)
     for (const { run, ending, item } of ends) {
-      const { wall, lostSessionId } = item.report
+      const { wall, lostSessionId, limitsUsed } = item.report
       if (wall !== undefined) await recordWall(this.tx, run.id, wall)
       if (!ended.has(run.id)) throw new RunChangedError('the run changed while its ending was stored')
       if (lostSessionId !== undefined)
         await forgetHarnessSession(this.tx, { agentRef: run.agentRef, sessionId: lostSessionId })
       const { at, exitReason, providerFailed = false } = ending
+      if (limitsUsed !== undefined) await recordLimitsUsed(this.tx, run, { told: limitsUsed, at })
       this.runs.set(run.id, { ...run, endedAt: at, exitReason, providerFailed })
       this.ended.push(run)
       this.touched.add(run.id)

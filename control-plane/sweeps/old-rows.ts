@@ -2,7 +2,7 @@ import { deleteInBatches } from '../db/dialect.ts'
 import { pruneReplies } from '../db/device-replies.ts'
 import { pruneOutbox } from '../db/outbox.ts'
 import { removeOldSkips } from '../resources/automations/fire-store.ts'
-import { removeCircuitsBefore, removeQuotasBefore } from '../resources/quotas/store.ts'
+import { removeCircuitsBefore, removeQuotasBefore, removeQuotaUsesBefore } from '../resources/quotas/store.ts'
 import { removeOldWakes } from '../run/wakes/wake-store.ts'
 import { removeOldGrants } from '../sign-in/device-flow/store.ts'
 import { removeOldAttempts } from '../sign-in/oidc/store.ts'
@@ -23,6 +23,7 @@ export const oldRowsSweep: Sweep = {
     await deleteInBatches(root, 'wake_keys', root('wake_keys').where('expires_at', '<', now))
     await removeOldWakes(root, now - 24 * hour)
     await removeQuotasBefore(root, now - 24 * hour)
+    await removeQuotaUsesBefore(root, now - 24 * hour)
     await removeCircuitsBefore(root, now - 24 * hour)
     await removeOldGrants(root, now - hour)
     await removeOldAttempts(root, now)

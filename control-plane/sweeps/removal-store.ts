@@ -102,6 +102,7 @@ const groups: readonly Group[] = [
     'repos',
     'repo_bindings',
     'quota_windows',
+    'quota_uses',
     'provider_circuits',
     'folders',
     'devices',

@@ -3,6 +3,7 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { McpServers } from '../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { UsedLimit } from '../../shared/device/used-limits.ts'
 import type { GivenSkill } from './parts/skills.ts'
 
 /**
@@ -231,6 +232,8 @@ export interface HarnessOutcome {
   resumeRefused: boolean
   /** With `rate_limited`: when the account may be used again, in ms since 1970. Left out where the harness does not say. */
   limitResetsAt?: number
+  /** How much of its limits the account has used, where the harness says. */
+  limitsUsed?: readonly UsedLimit[]
   /** The kind of failure of a request to the model that ended the run; left out where none did. */
   failure?: FailureKind
 }

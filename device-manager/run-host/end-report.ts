@@ -3,6 +3,7 @@ import type { EndReport } from '../../shared/device/protocol.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { UsedLimit } from '../../shared/device/used-limits.ts'
 import type { TriedAct } from '../../shared/runs/wall-acts.ts'
 import type { HarnessOutcome } from '../harness/adapter.ts'
 import { isProvidersFault } from '../harness/parts/failure.ts'
@@ -23,6 +24,8 @@ export interface Reported {
   forced: boolean
   /** See HarnessOutcome. */
   limitResetsAt?: number
+  /** See HarnessOutcome. */
+  limitsUsed?: readonly UsedLimit[]
   /** See HarnessOutcome. */
   providerFailed?: boolean
   /** A process of the run was ended since the sandbox had no memory left. */
@@ -63,6 +66,7 @@ export function reportOn({ exit, outcome, stop, nothingAllowed, exhausted, spec,
     ...((isExhausted || stop?.outOfMemory === true) && { outOfMemory: true }),
     ...(ended.exitReason === 'rate_limited' &&
       outcome.limitResetsAt !== undefined && { limitResetsAt: outcome.limitResetsAt }),
+    ...(outcome.limitsUsed !== undefined && { limitsUsed: outcome.limitsUsed }),
     ...(stop === null &&
       ended.exitReason === 'error' &&
       isProvidersFault(outcome.failure) && { providerFailed: true as const }),
@@ -94,6 +98,7 @@ export function reportMaker(reported: Reported, { spec, harnessVersion }: Assign
       forced: reported.forced,
       spans: timeline.spans(),
       ...(reported.limitResetsAt !== undefined && { limitResetsAt: reported.limitResetsAt }),
+      ...(reported.limitsUsed !== undefined && { limitsUsed: [...reported.limitsUsed] }),
       ...(reported.providerFailed === true && { providerFailed: true }),
       ...(reported.outOfMemory === true && { outOfMemory: true }),
       ...(reported.wall != null && { wall: [...reported.wall] }),

@@ -32,6 +32,19 @@ const metLimit = z
   })
   .meta({ id: 'DeviceLimit' })
 
+const limitInUse = z
+  .object({
+    provider: z.string().describe('The harness.'),
+    access: metLimit.shape.access,
+    limit: z.string().describe('What people call it: `5-hour`, `7-day`, `7-day opus`.'),
+    windowMinutes: z.number().int().positive(),
+    models: z.string().nullable().describe('The models that it is for; null: all.'),
+    usedPercent: z.number().int().nonnegative().describe('Providers let some go beyond 100.'),
+    resetsAt: timestamp,
+    toldAt: timestamp.describe('When the run ended that told it.'),
+  })
+  .meta({ id: 'DeviceLimitInUse' })
+
 export const device = z
   .object({
     deviceId: deviceUuid.describe('Of the connection; PATCH and DELETE take this one.'),
@@ -58,6 +71,9 @@ export const device = z
       .nullable()
       .describe('Whether the device takes runs, and why not; null before its first report.'),
     limits: z.array(metLimit).describe('What keeps runs of a provider waiting here now, and until when.'),
+    limitsInUse: z
+      .array(limitInUse)
+      .describe("How much of their provider's limits the device's accounts have used, as their last runs told."),
     runsBy: z.enum(runsByChoices).describe('Whose wakes it takes: of its owner, also of admins, or of all members.'),
     remoteControlRevokedAt: timestamp.nullable(),
     createdAt: timestamp,

@@ -8,6 +8,7 @@ import { usageData } from '../runs/events.ts'
 import { offeredSkill, runSkillLimits, unavailableReasons } from '../runs/skills.ts'
 import { deviceSpans } from '../runs/spans.ts'
 import { runSpec } from '../runs/spec.ts'
+import { usedLimits } from './used-limits.ts'
 import { triedActs } from '../runs/wall-acts.ts'
 import { cutText, deviceTime } from './bounds.ts'
 import { credentialAnswer } from './credential.ts'
@@ -117,6 +118,8 @@ export const endReport = z.object({
   forced: z.boolean(),
   /** The time (ms since 1970) at which the harness's account may be used again, with `rate_limited`, as the harness says. */
   limitResetsAt: z.number().int().positive().optional(),
+  /** How much of its limits the account had used, as the harness told it last. */
+  limitsUsed: usedLimits.optional(),
   /** The provider failed, by being overloaded or by an error of its own (with `error`). */
   providerFailed: z.boolean().optional(),
   /** The sandbox had no memory left (with `error`). */

@@ -84,6 +84,22 @@ test('a limit that a provider told is shown with its end', async () => {
   expect(await svc('status', '-o', 'tsv')).toMatch(new RegExp(`claude\trate limit\tsign in\t\\S+\t${until}\t`))
 })
 
+test('how much of a limit is used is shown, with when it begins anew', async () => {
+  const { server } = real
+  const agent = await server.createAgent({ harness: 'codex', command: null })
+  const runId = await server.startRun(agent.id)
+  const resetsAt = server.world.now() + 2 * 3_600_000
+  let run = await device.take()
+  for (; run.runId !== runId; run = await device.take()) await run.end()
+  await run.end('completed', { limitsUsed: [{ windowMinutes: 300, models: null, usedPercent: 62, resetsAt }] })
+  const isTold = async () => (await server.ok('/devices')).devices[0].limitsInUse
+  await expect.poll(isTold).toHaveLength(1)
+  const shown = JSON.parse(await svc('status'))
+  expect(shown.limitsInUse).toMatchObject([{ provider: 'codex', limit: '5-hour', usedPercent: 62 }])
+  const until = new Date(resetsAt).toISOString()
+  expect(await svc('status', '-o', 'tsv')).toContain(`codex\t62%\tthe 5-hour limit\t${until}\tsign in\t`)
+})
+
 test('a device that is away is shown', async () => {
   const { displayName } = (await real.server.ok('/devices')).devices[0]
   expect(JSON.parse(await svc('status'))).toMatchObject({ away: [] })

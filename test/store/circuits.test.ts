@@ -3,9 +3,12 @@ import { expect } from 'vitest'
 import {
   findCircuit,
   listCircuits,
+  listQuotaUses,
   listWorkspacesWithTrial,
   removeCircuitsBefore,
+  removeQuotaUsesBefore,
   replaceCircuit,
+  replaceQuotaUse,
 } from '../../control-plane/resources/quotas/store.ts'
 import { listEnded } from '../../control-plane/resources/runs/ended-store.ts'
 import { loadOccupancy } from '../../control-plane/resources/runs/live-store.ts'
@@ -60,3 +63,30 @@ onBoth('runs that ended tell whether their provider failed', async ({ root }) =>
   expect(await listEnded(root, { workspaceId: agent.workspaceId, since: at + 1 })).toEqual([])
   expect(live.createdAt).toBe(at + 2)
 })
+
+onBoth(
+  'how much of its limits an account has used is kept as it was told last, until all of it is over',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const tell = (toldAt: number, usedPercent: number) =>
+      replaceQuotaUse(root, {
+        workspaceId,
+        account: 'claude/dvc_a',
+        used: [{ windowMinutes: 300, models: null, usedPercent, resetsAt: at + 50 }],
+        toldAt,
+        trueUntil: at + 50,
+      })
+    const seen = async (now: number) =>
+      (await listQuotaUses(root, workspaceId, now)).map(({ used }) => used[0]!.usedPercent)
+    await tell(at + 1, 30)
+    await tell(at + 3, 60)
+    await tell(at + 2, 40)
+    expect(await seen(at + 49)).toEqual([60])
+    expect(await seen(at + 50)).toEqual([])
+    expect(await listQuotaUses(root, await seedWorkspace(root), at)).toEqual([])
+    await removeQuotaUsesBefore(root, at + 50)
+    expect(await seen(at)).toEqual([60])
+    await removeQuotaUsesBefore(root, at + 51)
+    expect(await seen(at)).toEqual([])
+  },
+)

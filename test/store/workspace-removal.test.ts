@@ -201,6 +201,7 @@ async function furnished(db: Db) {
       opened_at: at,
       open_until: at,
     },
+    quota_uses: { workspace_id: workspaceId, account: 'claude/dvc_1', used: '[]', told_at: at, true_until: at },
     quota_windows: { workspace_id: workspaceId, account: 'claude/dvc_1', resets_at: at },
     wakes: {
       id,

@@ -57,6 +57,7 @@ import { webhooks } from './058-webhooks.ts'
 import { mail } from './059-mail.ts'
 import { retention } from './060-retention.ts'
 import { quotaSince } from './061-quota-since.ts'
+import { limitsUsed } from './062-limits-used.ts'
 
 /** The migrations in the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -118,4 +119,5 @@ export const migrations: readonly Migration[] = [
   mail,
   retention,
   quotaSince,
+  limitsUsed,
 ]

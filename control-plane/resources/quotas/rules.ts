@@ -1,5 +1,6 @@
 import type { DeviceRef, PersonUuid, SecretId } from '../../../shared/lib/ids.ts'
 import type { ProviderReadiness } from '../../../shared/device/protocol.ts'
+import type { UsedLimit } from '../../../shared/device/used-limits.ts'
 import { providerOf } from '../../../shared/runs/harnesses.ts'
 import type { RunRow } from '../runs/store.ts'
 
@@ -70,11 +71,8 @@ export function limitsOf(
   },
 ): MetLimit[] {
   const closed = windows.flatMap(({ account, closedAt, resetsAt }): MetLimit[] => {
-    const provider = harnessOfAccount(account)
-    const isSignIn = accountOf(device, provider) === account
-    if (!isSignIn && !account.startsWith(`${provider}/${device.personUuid}/sec_`)) return []
-    const access = isSignIn ? 'sign_in' : 'key'
-    return [{ reason: 'rate_limit', provider, access, since: closedAt, until: resetsAt }]
+    const access = accessTo(device, account)
+    return access === null ? [] : [{ reason: 'rate_limit', ...access, since: closedAt, until: resetsAt }]
   })
   const failing = open
     .filter((circuit) => circuit.device === device.publicId)
@@ -86,6 +84,44 @@ export function limitsOf(
       until: openUntil,
     }))
   return [...closed, ...failing]
+}
+
+/** How the device uses the account; null: the account is none of its own. */
+function accessTo(device: AccountHolder, account: string): Pick<MetLimit, 'provider' | 'access'> | null {
+  const provider = harnessOfAccount(account)
+  if (accountOf(device, provider) === account) return { provider, access: 'sign_in' }
+  return account.startsWith(`${provider}/${device.personUuid}/sec_`) ? { provider, access: 'key' } : null
+}
+
+/** A limit that an account of a device has, and how much of it is used. */
+export interface LimitInUse extends Pick<MetLimit, 'provider' | 'access'>, UsedLimit {
+  toldAt: number
+}
+
+/** `uses`: those of the workspace. A limit that was reset since it was told is left out: nobody knows how much is used of it. */
+export function limitsInUse(
+  device: AccountHolder,
+  { uses, now }: { uses: readonly { account: string; used: readonly UsedLimit[]; toldAt: number }[]; now: number },
+): LimitInUse[] {
+  return uses.flatMap(({ account, used, toldAt }) => {
+    const access = accessTo(device, account)
+    return access === null
+      ? []
+      : used.filter(({ resetsAt }) => resetsAt > now).map((limit) => ({ ...access, ...limit, toldAt }))
+  })
+}
+
+/** No limit is believed to reset later: a provider's longest window is of a month. */
+const longestUseMs = 40 * 24 * 3_600_000
+
+/** Of what a run told at its end, what may be true; null: nothing is. */
+export function believedUse(
+  told: readonly UsedLimit[],
+  at: number,
+): { used: UsedLimit[]; toldAt: number; trueUntil: number } | null {
+  const used = told.filter(({ resetsAt }) => resetsAt > at && resetsAt <= at + longestUseMs)
+  if (used.length === 0) return null
+  return { used, toldAt: at, trueUntil: Math.max(...used.map(({ resetsAt }) => resetsAt)) }
 }
 
 export interface Quota {

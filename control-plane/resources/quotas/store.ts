@@ -1,6 +1,7 @@
 import type { DeviceRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
+import { usedLimits } from '../../../shared/device/used-limits.ts'
 import { z } from 'zod'
-import { int, nullableTime, text, time } from '../../db/columns.ts'
+import { int, json, nullableTime, text, time } from '../../db/columns.ts'
 import { deviceRef, workspaceUuid } from '../../db/id-columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command, query } from '../../db/statement.ts'
@@ -50,6 +51,37 @@ const removeWindows = command('delete from quota_windows where resets_at < ?')
 
 export async function removeQuotasBefore(db: Db, before: number): Promise<void> {
   await removeWindows(db, [before])
+}
+
+/** How much of its provider's limits an account has used, as the last run of it told. All of it is over at `trueUntil`. */
+const uses = table('quota_uses', {
+  workspaceId: workspaceUuid,
+  account: text,
+  used: json(usedLimits),
+  toldAt: time,
+  trueUntil: time,
+})
+export type QuotaUse = RowOf<typeof uses>
+
+/** Keeps what was told latest: the ends of two runs may come in another order. */
+export async function replaceQuotaUse(db: Db, use: QuotaUse): Promise<void> {
+  await db('quota_uses')
+    .insert(uses.toColumns(use))
+    .onConflict(['workspace_id', 'account'])
+    .merge()
+    .where('quota_uses.told_at', '<=', use.toldAt)
+}
+
+const usesOfWorkspace = uses.query('where workspace_id = ? and true_until > ? order by account')
+
+/** Lists what was told of accounts and is not over at `now`. */
+export const listQuotaUses = (db: Db, workspaceId: WorkspaceUuid, now: number): Promise<QuotaUse[]> =>
+  usesOfWorkspace.list(db, [workspaceId, now])
+
+const removeUses = command('delete from quota_uses where true_until < ?')
+
+export async function removeQuotaUsesBefore(db: Db, before: number): Promise<void> {
+  await removeUses(db, [before])
 }
 
 /** The breaker of a provider on a device (see `circuitAfter`). */

@@ -12,6 +12,7 @@ import { callQuestions, initializeRequest, initializeRequestId, userMessage } fr
 import { assistantEvents, userEvents } from './messages.ts'
 import { claudeOutcome, type ClaudeFacts, type OwnClaudeFacts } from './outcome.ts'
 import { Rest } from './rest.ts'
+import { limitsUsedIn } from './used-limits.ts'
 import { usageMeter } from './usage.ts'
 import {
   claudeAssistantLine,
@@ -74,7 +75,7 @@ class ClaudeRun implements TurnRun {
 
   constructor(spec: RunSpec, options: DialogueOptions) {
     this.#usage = usageMeter({ resumed: spec.resumeSessionId !== null, model: () => this.#model })
-    const own = { result: null, lastError: null, limitResetsAt: null }
+    const own = { result: null, lastError: null, limitResetsAt: null, limitsUsed: {} }
     this.#turn = new Turn(spec, options, { tooLate, own })
     this.facts = this.#turn.facts
     this.words = new PartialWords(this.#turn.redactText, options.redactStream ?? streamAsItIs)
@@ -157,6 +158,7 @@ class ClaudeRun implements TurnRun {
     const line = rateLimitLine.safeParse(value)
     if (line.success) {
       const { status, resetsAt } = line.data.rate_limit_info
+      this.facts.limitsUsed = { ...this.facts.limitsUsed, ...limitsUsedIn(line.data.rate_limit_info) }
       this.facts.limitResetsAt = status === 'rejected' ? (resetsAt ?? null) : null
     }
     return null

@@ -1,3 +1,4 @@
+import type { UsedLimit } from '../../../shared/device/used-limits.ts'
 import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { failureEnding, type Ending } from '../parts/failure.ts'
 import { completed, failed, interruptedOutside, leftTurn, turnOutcome } from '../parts/outcome.ts'
@@ -14,6 +15,8 @@ export interface OwnClaudeFacts {
   lastError: { class: string; httpStatus: number | null; message: string } | null
   /** When the account, whose limit is reached, may be used again (ms); null: it is not reached, or nobody said when. */
   limitResetsAt: number | null
+  /** By the names of claude's windows, as it told them last. */
+  limitsUsed: Readonly<Record<string, UsedLimit>>
 }
 /** `refusal`: claude did not install the hook. */
 export type ClaudeFacts = TurnFacts & OwnClaudeFacts
@@ -26,12 +29,14 @@ const unknownSession = /No conversation found with session ID/
  */
 export function claudeOutcome(facts: ClaudeFacts, exit: ProcessExit): HarnessOutcome {
   const gone = `The claude session ${facts.resumeSessionId} is not on this machine any more.`
-  return turnOutcome(facts, exit, {
+  const limitsUsed = Object.values(facts.limitsUsed)
+  const outcome = turnOutcome(facts, exit, {
     program: 'claude',
     unknownSession: isResumeRefused(facts) ? gone : null,
     refused: (message) => ({ exitReason: 'harness_start_failed', message }),
     ended: () => (facts.result === null ? withoutResult(facts, exit) : byResult(facts, facts.result)),
   })
+  return limitsUsed.length === 0 ? outcome : { ...outcome, limitsUsed }
 }
 
 function isResumeRefused({ resumeSessionId, result, stderrTail, sessionId }: ClaudeFacts): boolean {

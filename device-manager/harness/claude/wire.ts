@@ -34,9 +34,28 @@ export const retryLine = z.object({
   error: z.string().max(200).catch('unknown'),
 })
 
+/** The part of a window that is used; some go beyond all of it. */
+const utilization = z.number().nonnegative().max(10)
+const limitWindow = z.object({ utilization, resetsAt: resetTime }).nullish().catch(null)
+
 /** The account's limit, whenever claude learns something of it. */
 export const rateLimitLine = z.object({
-  rate_limit_info: z.object({ status: z.string().max(200), resetsAt: resetTime.nullish().catch(null) }),
+  rate_limit_info: z.object({
+    status: z.string().max(200),
+    resetsAt: resetTime.nullish().catch(null),
+    /** Of the window that counts now; versions that tell all windows do it in `unifiedWindows`. */
+    rateLimitType: z.string().max(200).nullish().catch(null),
+    utilization: utilization.nullish().catch(null),
+    unifiedWindows: z
+      .object({
+        five_hour: limitWindow,
+        seven_day: limitWindow,
+        seven_day_opus: limitWindow,
+        seven_day_sonnet: limitWindow,
+      })
+      .nullish()
+      .catch(null),
+  }),
 })
 
 const messageUsage = z.object({

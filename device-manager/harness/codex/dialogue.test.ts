@@ -109,6 +109,25 @@ describe('how a recorded run ended', () => {
     expect(play(name).outcome).toMatchObject(outcome)
   })
 
+  it('with how much the account has used of its windows, as codex told it last', () => {
+    const used = (...limits: object[]) => {
+      const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+      for (const rateLimits of limits)
+        dialogue.push(line({ method: 'account/rateLimits/updated', params: { rateLimits } }))
+      return dialogue.outcome(left).limitsUsed
+    }
+    const resetsAt = 1_900_000_000
+    const primary = { usedPercent: 12.9, windowDurationMins: 300, resetsAt }
+    const secondary = { usedPercent: 3, windowDurationMins: 10_080, resetsAt }
+    const both = { primary, secondary: null }
+    const told = { windowMinutes: 300, models: null, usedPercent: 12, resetsAt: resetsAt * 1_000 }
+    expect(used(both)).toEqual([told])
+    // A later note leaves one out.
+    expect(used(both, { primary: null, secondary })).toEqual([told, { ...told, windowMinutes: 10_080, usedPercent: 3 }])
+    for (const odd of [{ usedPercent: -1 }, { usedPercent: 1e9 }, { resetsAt: null }, { windowDurationMins: null }])
+      expect(used({ primary: { ...primary, ...odd }, secondary: null })).toBeUndefined()
+  })
+
   it('by a failure that is not its provider’s', () => {
     for (const name of ['err-429', 'err-401', 'err-ctx', 'ask-cancel', 'kill-sigterm'])
       expect(isProvidersFault(play(name).outcome.failure)).toBe(false)

@@ -1,3 +1,4 @@
+import { usedLimit, type UsedLimit } from '../../../shared/device/used-limits.ts'
 import type { FailureKind, HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { failureEnding, type Ending } from '../parts/failure.ts'
 import { lastWords } from '../parts/left-early.ts'
@@ -26,12 +27,14 @@ export function codexOutcome(facts: CodexFacts, exit: ProcessExit): HarnessOutco
   const { resumeSessionId, refusal, unasked } = facts
   const isGone = resumeSessionId !== null && refusal !== null && unknownThread.test(refusal)
   const isOfServer = unasked?.name.startsWith('mcp__') === true
-  return turnOutcome(facts, exit, {
+  const limitsUsed = usedOf(facts.limits)
+  const outcome = turnOutcome(facts, exit, {
     program: 'codex',
     unknownSession: isGone ? `The codex session ${resumeSessionId} is not on this machine any more.` : null,
     ...(isOfServer && { unaskedFix: ` A rule \`${unasked.name}\` in \`allow\` lets it.` }),
     ended: () => endingOf(facts, exit),
   })
+  return limitsUsed.length === 0 ? outcome : { ...outcome, limitsUsed }
 }
 
 function endingOf(facts: CodexFacts, exit: ProcessExit): Ending {
@@ -71,6 +74,16 @@ function spentUntil({ primary, secondary }: CodexFacts['limits']): number | null
     window && window.usedPercent >= 100 && window.resetsAt ? [window.resetsAt] : [],
   )
   return resets.length === 0 ? null : Math.max(...resets)
+}
+
+/** A window that does not say when it begins anew is not told: nobody would know for how long it is true. */
+function usedOf({ primary, secondary }: CodexFacts['limits']): UsedLimit[] {
+  return [primary, secondary].flatMap((window) => {
+    if (!window?.resetsAt) return []
+    const { windowDurationMins: windowMinutes, usedPercent, resetsAt } = window
+    const told = { windowMinutes, models: null, usedPercent: Math.floor(usedPercent), resetsAt }
+    return usedLimit.safeParse(told).data ?? []
+  })
 }
 
 function withoutTurn(facts: CodexFacts, exit: ProcessExit): Ending {

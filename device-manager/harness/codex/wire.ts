@@ -52,7 +52,11 @@ export const tokenUsage = z.object({
 })
 
 const limitWindow = z
-  .object({ usedPercent: z.number(), resetsAt: resetTime.nullish().catch(null) })
+  .object({
+    usedPercent: z.number(),
+    windowDurationMins: z.number().nullish().catch(null),
+    resetsAt: resetTime.nullish().catch(null),
+  })
   .nullish()
   .catch(null)
 /** The account's windows, as far as codex knows them; a later note may leave one out. */

@@ -11,6 +11,7 @@ import {
   thing,
   time,
   word,
+  type Column,
   type Look,
   type Looks,
 } from './look.ts'
@@ -50,6 +51,16 @@ const workspace: Look = {
   ],
   next: [{ say: 'svc workspace resume-agents', when: { at: 'agentsPaused', is: [true] } }],
 }
+
+/** How much of a limit an account has used. */
+export const limitInUseColumns: readonly Column[] = [
+  ['PROVIDER', ref('provider')],
+  ['USED', say('{usedPercent}%')],
+  ['OF', say('the {limit} limit')],
+  ['RESETS', time('resetsAt')],
+  ['ACCOUNT', word('access')],
+  ['TOLD', time('toldAt')],
+]
 
 const device: Look = {
   columns: [
@@ -97,6 +108,11 @@ const device: Look = {
         ['SINCE', time('since')],
         ['UNTIL', time('until')],
       ],
+    },
+    {
+      heading: 'Used of limits',
+      rows: 'limitsInUse',
+      columns: limitInUseColumns,
     },
   ],
 }

@@ -405,3 +405,48 @@ test('of 50 pieces of work and two limited accounts, no time is lost in which an
   const windows = Math.ceil(pieces.length / (accounts.length * perWindow)) * accounts.length
   expect(runs - pieces.length).toBeLessThanOrEqual(windows * capacity)
 })
+
+test('how much of its limits an account has used is shown to the owner of its device, until each begins anew', async () => {
+  const device = await FakeDevice.connect(server)
+  const agent = await claudeAgent()
+  const tell = async (limitsUsed: unknown) => {
+    await server.startRun(agent.id)
+    const run = await device.take()
+    // As a device may write it that keeps to no schema.
+    await run.end('completed', { limitsUsed: limitsUsed as [] })
+    return run
+  }
+  const shown = async () => (await server.ok('/devices')).devices[0].limitsInUse
+  const used = (windowMinutes: number, usedPercent: number, resetsAt: number) => ({
+    windowMinutes,
+    models: null,
+    usedPercent,
+    resetsAt,
+  })
+  const [soon, then] = [later(2 * hour), later(5 * 24 * hour)]
+  expect(await shown()).toEqual([])
+  await tell([used(300, 62, soon), used(10_080, 8, then)])
+  const limit = { provider: 'claude', access: 'sign_in', models: null, toldAt: expect.any(String) }
+  const week = { ...limit, limit: '7-day', windowMinutes: 10_080, usedPercent: 8, resetsAt: iso(then) }
+  await expect
+    .poll(shown)
+    .toEqual([{ ...limit, limit: '5-hour', windowMinutes: 300, usedPercent: 62, resetsAt: iso(soon) }, week])
+  // It is nobody else's.
+  const member = await server.addPerson('member')
+  expect((await server.ok('/devices', { token: member.token })).devices).toEqual([])
+  // What cannot be is left out, whatever came with it, and the run ends all the same.
+  const odd = [
+    used(300, -1, soon),
+    used(300, 1e9, soon),
+    used(300, 5, Date.parse('9999-12-31T23:59:59Z')),
+    used(300, 5, later(-hour)),
+    ...Array(1_000).fill(used(300, 5, later(-hour))),
+  ]
+  for (const told of [odd, 'much', { 0: 1 }, null]) {
+    const run = await tell(told)
+    await expect.poll(async () => (await runOf(run.runId)).status).toBe('succeeded')
+  }
+  expect(await shown()).toHaveLength(2)
+  await pass(3 * hour)
+  expect(await shown()).toEqual([week])
+})

@@ -53,6 +53,7 @@ describe('list', () => {
         providerReadinessCapturedAt: null,
         claimState: null,
         limits: [],
+        limitsInUse: [],
         runsBy: 'members',
         remoteControlRevokedAt: null,
         createdAt: expect.any(String),

@@ -409,12 +409,20 @@ if (isLong) {
         'anthropic-ratelimit-unified-status': 'rejected',
         'anthropic-ratelimit-unified-reset': String(resetsAt),
         'anthropic-ratelimit-unified-representative-claim': 'five_hour',
+        'anthropic-ratelimit-unified-5h-utilization': '1',
+        'anthropic-ratelimit-unified-5h-reset': String(resetsAt),
+        'anthropic-ratelimit-unified-7d-utilization': '0.31',
+        'anthropic-ratelimit-unified-7d-reset': String(resetsAt + 86_400),
       }
       await stub.script({ run: { loop: true, steps: [{ error: { status: 429, headers } }] } })
       const subscriber = newMachine({ apiKey: null, oauthToken: 'dummy' })
       expect((await drive({ machine: subscriber }).done).outcome).toMatchObject({
         exitReason: 'rate_limited',
         limitResetsAt: resetsAt * 1000,
+        limitsUsed: [
+          { windowMinutes: 300, models: null, usedPercent: 100, resetsAt: resetsAt * 1000 },
+          { windowMinutes: 10_080, models: null, usedPercent: 31, resetsAt: (resetsAt + 86_400) * 1000 },
+        ],
       })
     })
 

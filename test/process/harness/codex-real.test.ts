@@ -422,7 +422,14 @@ if (isLong) {
       }
       const error = { status: 429, type: 'usage_limit_reached', resetsAt, headers }
       await stub.script({ run: { loop: true, steps: [{ error }] } })
-      expect((await drive().done).outcome).toMatchObject({ exitReason: 'rate_limited', limitResetsAt: resetsAt * 1000 })
+      expect((await drive().done).outcome).toMatchObject({
+        exitReason: 'rate_limited',
+        limitResetsAt: resetsAt * 1000,
+        limitsUsed: [
+          { windowMinutes: 300, models: null, usedPercent: 100, resetsAt: resetsAt * 1000 },
+          { windowMinutes: 10_080, models: null, usedPercent: 40, resetsAt: (resetsAt + 86_400) * 1000 },
+        ],
+      })
     })
 
     it('with a session that is full: it is not gone on with', async () => {

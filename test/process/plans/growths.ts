@@ -56,6 +56,7 @@ export const smallTables: Readonly<Record<string, string>> = {
   connection_sign_ins: 'one for each connection at most, and a sweep removes old ones',
   workflow_programs: 'one for each text of a workflow',
   quota_windows: 'one for each account of a provider',
+  quota_uses: 'one for each account of a provider',
   provider_circuits: 'one for each device and provider',
   run_evidence: 'bounded for each device, and written by one that lies or was away for long',
   rate_limits: 'one for each caller of the last minute',

@@ -3,12 +3,13 @@ import { deviceRoutes } from '../../../../shared/api/devices.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
+import { limitName } from '../../../../shared/device/used-limits.ts'
 import type { Db } from '../../../db/open.ts'
 import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { accountsOf, limitsOf } from '../../quotas/rules.ts'
-import { listCircuits, listQuotaWindows } from '../../quotas/store.ts'
+import { accountsOf, limitsInUse, limitsOf } from '../../quotas/rules.ts'
+import { listCircuits, listQuotaUses, listQuotaWindows } from '../../quotas/store.ts'
 import { findWorkspace } from '../../workspaces/store.ts'
 import { findOwnedDevice } from '../lookup.ts'
 import { presentDevice } from '../own/present.ts'
@@ -75,13 +76,25 @@ async function findInWorkspace(db: Db, caller: PersonCaller, deviceUuid: DeviceU
 
 async function contextOf(db: Db, caller: PersonCaller, moment: { now: number; leaseMs: number }) {
   const workspace = await findWorkspace(db, caller.workspaceId)
-  const [windows, open] = [
-    await listQuotaWindows(db, caller.workspaceId, moment.now),
-    await listCircuits(db, caller.workspaceId, moment.now),
+  const { now } = moment
+  const [windows, open, uses] = [
+    await listQuotaWindows(db, caller.workspaceId, now),
+    await listCircuits(db, caller.workspaceId, now),
+    await listQuotaUses(db, caller.workspaceId, now),
   ]
+  const holderOf = (device: DeviceRow) => ({ ...device, accounts: accountsOf(device.providerReadiness) })
   const limitsOfDevice = (device: DeviceRow) =>
-    limitsOf({ ...device, accounts: accountsOf(device.providerReadiness) }, { windows, open }).map(
-      ({ since, until, ...limit }) => ({ ...limit, since: toTimestamp(since), until: toTimestamp(until) }),
-    )
-  return { ...moment, defaultDevice: workspace?.defaultDevice ?? null, limitsOf: limitsOfDevice }
+    limitsOf(holderOf(device), { windows, open }).map(({ since, until, ...limit }) => ({
+      ...limit,
+      since: toTimestamp(since),
+      until: toTimestamp(until),
+    }))
+  const limitsInUseOf = (device: DeviceRow) =>
+    limitsInUse(holderOf(device), { uses, now }).map(({ resetsAt, toldAt, ...limit }) => ({
+      ...limit,
+      limit: limitName(limit),
+      resetsAt: toTimestamp(resetsAt),
+      toldAt: toTimestamp(toldAt),
+    }))
+  return { ...moment, defaultDevice: workspace?.defaultDevice ?? null, limitsOf: limitsOfDevice, limitsInUseOf }
 }

@@ -11,6 +11,7 @@ export interface DeviceContext {
   defaultDevice: DeviceRef | null
   /** What providers keep a device from now. */
   limitsOf(device: DeviceRow): Device['limits']
+  limitsInUseOf(device: DeviceRow): Device['limitsInUse']
 }
 
 export function presentDevice(device: DeviceRow, context: DeviceContext): Device {
@@ -42,6 +43,7 @@ export function presentDevice(device: DeviceRow, context: DeviceContext): Device
     providerReadinessCapturedAt: toTimestamp(device.providerReadinessAt),
     claimState: device.claimState,
     limits: context.limitsOf(device),
+    limitsInUse: context.limitsInUseOf(device),
     runsBy: device.runsBy,
     remoteControlRevokedAt: toTimestamp(device.remoteControlRevokedAt),
     createdAt: toTimestamp(device.createdAt),
