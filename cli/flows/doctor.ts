@@ -5,6 +5,7 @@ import { version } from '../../shared/lib/version.ts'
 import type { Client } from '../calls/client.ts'
 import type { CommandContext, Flow } from '../context/context.ts'
 import { askDaemonIfThere } from '../device/daemon-control.ts'
+import { sessionVerdict } from '../device/login-session.ts'
 import { deviceProblems, serviceState } from '../device/device-problems.ts'
 import { readIdentity } from '../device/this-device.ts'
 import { ApiFailure, CliError } from '../errors/cli-error.ts'
@@ -152,7 +153,7 @@ async function deviceFindings(
   if (status === null) return troubles
   const { runs, capacity, link } = status
   const linked = link.state === 'connected' ? [ok('device', `linked, ${runs.length} of ${capacity} runs`)] : []
-  return [...linked, ...troubles, ...harnessFindings(status), ...serviceFinding(status)]
+  return [...linked, ...troubles, ...harnessFindings(status), ...serviceFinding(status), ...sessionFinding(status)]
 }
 
 const harnessFindings = ({ readiness }: ControlStatus): Finding[] =>
@@ -167,6 +168,11 @@ function serviceFinding({ service }: ControlStatus): Finding[] {
   if (service.installed) return [ok('service', 'the system keeps the device manager running')]
   const message = 'Nothing starts the device manager again after a restart of this machine.'
   return [found('service', 'warning', message, 'svc device install-service')]
+}
+
+function sessionFinding(status: ControlStatus): Finding[] {
+  const verdict = sessionVerdict(status)
+  return verdict === null ? [] : [{ check: 'certs', ...verdict }]
 }
 
 /** The folders of this device, as it told the server of them last. */

@@ -1,6 +1,6 @@
 import { withCertificateTrouble } from '../../shared/lib/certificate-trouble.ts'
 import { z } from 'zod'
-import type { ControlRun, ControlValue } from '../../shared/device/control.ts'
+import type { ControlRun, ControlStatus, ControlValue } from '../../shared/device/control.ts'
 import type { DeviceIdentity } from '../../shared/device/device-identity.ts'
 import { servedFolder, type ServedFolder } from '../../shared/device/folder-check.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -22,6 +22,8 @@ export interface ControlContext {
   token(): string
   serviceInstalled(): boolean | null
   startedByService: boolean
+  /** null: there are no such sessions here, or nothing is known of it. */
+  loginSession(): Promise<ControlStatus['loginSession'] | null>
 }
 
 const deviceConfig = z
@@ -38,7 +40,10 @@ export function controlHandlers(context: ControlContext): ControlHandlers {
   const { daemon, world, log } = context
   let errors = 0
   return {
-    status: async () => statusOf(context),
+    status: async () => {
+      const session = await context.loginSession()
+      return { ...statusOf(context), ...(session && { loginSession: session }) }
+    },
     refresh: async () => {
       const config = await fetchConfig(context).catch(() => null)
       if (config !== null) daemon.configure(config)

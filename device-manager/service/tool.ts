@@ -17,7 +17,7 @@ const limitMs = 90_000
 const maxOutputBytes = 1024 * 1024
 
 /** Runs tools found on the PATH of `env`. Never fails by itself: the caller knows what a status means. */
-export function toolRunner(env: Readonly<Record<string, string | undefined>>): RunTool {
+export function toolRunner(env: Readonly<Record<string, string | undefined>>, timeout = limitMs): RunTool {
   const toolEnv = { ...env, LC_ALL: 'C', SYSTEMD_COLORS: '0', SYSTEMD_PAGER: '' }
   return async (name, args) => {
     // Here, because most commands of the service need no tool.
@@ -25,7 +25,7 @@ export function toolRunner(env: Readonly<Record<string, string | undefined>>): R
     const ended = await execa(name, args, {
       env: toolEnv,
       extendEnv: false,
-      timeout: limitMs,
+      timeout,
       maxBuffer: maxOutputBytes,
       stripFinalNewline: false,
       reject: false,

@@ -19,6 +19,8 @@ import { createFileLog } from '../log/log.ts'
 import { placesIn } from '../setup/places.ts'
 import { closeInheritedFiles } from '../process/inherited-files.ts'
 import { isServiceInstalled, startedByService } from '../service/installed.ts'
+import { askLoginSession } from '../service/login-session.ts'
+import { toolRunner } from '../service/tool.ts'
 import { executedOutside, loadedFiles } from '../isolation/executed.ts'
 import { forgetStarts, paceStart } from '../service/restart-pace.ts'
 import { SpoolError } from '../spool/errors.ts'
@@ -32,6 +34,8 @@ const cannotStart = 74
 const lastWorkMs = 25_000
 /** By then the start is over: the link is up, a run host stands by, the harnesses were looked at. */
 const settledMs = 2_500
+/** Who asks for the status waits for what the system says of the login session. */
+const sessionMs = 2_000
 
 /** `service`: what started it and will start it again; null: a person did. */
 export async function runDaemon(service: 'systemd' | 'launchd' | null): Promise<void> {
@@ -122,6 +126,8 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
       serviceInstalled: () =>
         isServiceInstalled({ homeDir: config.homeDir, platform: process.platform, userName: account().userName }),
       startedByService: service !== null,
+      loginSession: async () =>
+        process.platform === 'darwin' ? askLoginSession(toolRunner(process.env, sessionMs)) : null,
     }),
     afterReply: (op) => {
       if (op === 'stop') void exit(0)

@@ -85,6 +85,8 @@ export const controlValues = {
     limits: z.array(accountLimit).optional(),
     /** null: unknown on this platform. */
     service: z.object({ installed: z.boolean(), startedByService: z.boolean().optional() }).nullable(),
+    /** On macOS alone: launchd's name of the daemon's session (null: it has ended), and whether the session's services answer it (null: not known). */
+    loginSession: z.object({ manager: z.string().max(64).nullable(), trusts: z.boolean().nullable() }).optional(),
   }),
   refresh: z.object({
     readiness: providerReadiness,

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { stateFiles } from '../../shared/lib/places.ts'
@@ -106,3 +108,52 @@ test('a device whose manager does not run, its folders that cannot be used, and 
   expect(of('certs')).toMatchObject([{ verdict: 'warning' }])
   expect(of('disk')).toHaveLength(1)
 })
+
+const launchd = { installed: true, startedByService: true }
+const byHand = { installed: false, startedByService: false }
+test.each([
+  ['of a service that macOS answers', launchd, { manager: 'Aqua', trusts: true }, 'ok', null],
+  ['started by hand', byHand, { manager: 'Aqua', trusts: true }, 'warning', 'svc device install-service'],
+  ['whose session has ended', byHand, { manager: null, trusts: false }, 'failed', 'svc device install-service'],
+  ['that is not answered', launchd, { manager: 'Background', trusts: false }, 'failed', 'svc device restart'],
+  ['of which that is not known', launchd, { manager: 'Aqua', trusts: null }, null, null],
+  ['of an older release, or on Linux', byHand, undefined, null, null],
+] as const)(
+  'on macOS a device manager %s is told by its word on certificates',
+  async (_, service, loginSession, verdict, fix) => {
+    const server = await signedIn({ '/api/v1/workspaces': workspace, '/api/auth/me': me(version) })
+    const state = join(home.dir, 'state')
+    mkdirSync(state, { recursive: true })
+    writeFileSync(join(state, stateFiles.identity), JSON.stringify({ ...identity, server }), { mode: 0o600 })
+    const status = {
+      ...{
+        pid: process.pid,
+        version,
+        startedAt: 1,
+        publicId: 'dvc_1',
+        deviceId: identity.deviceId,
+        displayName: 'laptop',
+      },
+      ...{
+        server,
+        link: { state: 'connected', since: 1, lastError: null },
+        capacity: 1,
+        accepting: true,
+        reason: null,
+      },
+      ...{ runs: [], readiness: null, spool: { rows: 0, bytes: 0 }, service, loginSession },
+      isolation: { isolation: 'off', level: 'off', problem: null, doors: [] },
+    }
+    const daemon = createServer((socket) =>
+      socket.once('data', () => socket.end(`${JSON.stringify({ ok: true, value: status })}\n`)),
+    )
+    await once(daemon.listen(join(state, stateFiles.socket)), 'listening')
+    try {
+      const { of, status: code } = await diagnosed({ NODE_EXTRA_CA_CERTS: '' })
+      expect(of('certs')).toMatchObject(verdict === null ? [] : [{ verdict, fix }])
+      if (verdict === 'failed') expect(code).toBe(1)
+    } finally {
+      daemon.close()
+    }
+  },
+)
