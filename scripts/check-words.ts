@@ -4,13 +4,14 @@ import { join } from 'node:path'
 import { misformedRecord } from './adr-form.ts'
 import { askedPlace } from './asked-places.ts'
 import { castToId, castToTransaction } from './casts.ts'
+import { longLine } from './long-lines.ts'
 import { strayDocComment } from './stray-doc-comments.ts'
 import { waitBesideHandles } from './waits-beside-handles.ts'
 
 /**
  * Checks the text of tracked files: no host name of a package registry, no focused or silently skipped test, no module
- * mock, no clock or chance except through World, no source file of 350 lines or more, and no page of docs that the README does not
- * name.
+ * mock, no clock or chance except through World, no source file of 350 lines or more, no long
+ * line on a page, and no page of docs that the README does not name.
  */
 const root = join(import.meta.dirname, '..')
 const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0').filter(Boolean)
@@ -90,6 +91,11 @@ const rules: Rule[] = [
     files: /^docs\/adr\/\d{4}-/,
     pattern: misformedRecord,
     why: 'has not the form of a decision record: number, status with date, Context, Decision, Consequences',
+  },
+  {
+    files: /^(?:README|docs\/[^/]+)\.md$/,
+    pattern: longLine,
+    why: 'has a line, or a cell of a table, of more than 140 characters; break it, or say it below the table',
   },
 ]
 const maxLines = 350

@@ -126,23 +126,23 @@ test.each([
     mkdirSync(state, { recursive: true })
     writeFileSync(join(state, stateFiles.identity), JSON.stringify({ ...identity, server }), { mode: 0o600 })
     const status = {
-      ...{
-        pid: process.pid,
-        version,
-        startedAt: 1,
-        publicId: 'dvc_1',
-        deviceId: identity.deviceId,
-        displayName: 'laptop',
-      },
-      ...{
-        server,
-        link: { state: 'connected', since: 1, lastError: null },
-        capacity: 1,
-        accepting: true,
-        reason: null,
-      },
-      ...{ runs: [], readiness: null, spool: { rows: 0, bytes: 0 }, service, loginSession },
+      pid: process.pid,
+      version,
+      startedAt: 1,
+      publicId: 'dvc_1',
+      deviceId: identity.deviceId,
+      displayName: 'laptop',
+      server,
+      link: { state: 'connected', since: 1, lastError: null },
+      capacity: 1,
+      accepting: true,
+      reason: null,
+      runs: [],
+      readiness: null,
+      spool: { rows: 0, bytes: 0 },
       isolation: { isolation: 'off', level: 'off', problem: null, doors: [] },
+      service,
+      loginSession,
     }
     const daemon = createServer((socket) =>
       socket.once('data', () => socket.end(`${JSON.stringify({ ok: true, value: status })}\n`)),
