@@ -9,6 +9,7 @@ import { globalFlags } from './command.ts'
 import { allCommands, contractCommands, listedCommands } from './commands.ts'
 import { exitCodes } from '../errors/exit-codes.ts'
 import { flowNames } from '../flows.ts'
+import { commandWords } from './command-words.ts'
 import { commandsFromContract } from './from-contract.ts'
 import { helpOf } from './help.ts'
 import { callOf } from '../http/route-call.ts'
@@ -109,4 +110,30 @@ test('docs/cli.md describes each exit status as svc does', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8').replaceAll('`', '')
   const rows = page.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))
   for (const { status, text } of Object.values(exitCodes)) expect(rows).toContainEqual(['', String(status), text, ''])
+})
+
+/** What only whoever writes requests knows: statuses, methods, headers, and keys of bodies. */
+const ofRequests =
+  /\b(?:answers?|answered|refused with) [1-5]\d\d\b|\(20\d\)|\b(?:GET|POST|PUT|PATCH|DELETE) \/|server-sent|Last-Event-ID|`Accept|Idempotency-Key|`[a-z]+[A-Z]\w*`|\bin the (?:query|body)\b|by `ids`/
+
+test('what a command says of itself is said to people who type, not to programs that send requests', async () => {
+  // Fields of what people read or write as JSON.
+  const ofFiles = ['task batch', 'skill list', 'automation hook', 'mcp sign-in']
+  const wrong = (await allCommands()).flatMap(({ name, summary, description = '', flags, positionals }) =>
+    [summary, description, ...[...flags, ...positionals].map((each) => each.description ?? '')]
+      .map((text) => text.replaceAll('`nextCursor`', ''))
+      .filter((text) => ofRequests.test(text) && !ofFiles.includes(name))
+      .map((text) => `${name}: ${text}`),
+  )
+  expect(wrong).toEqual([])
+})
+
+test('own words are those of commands, flags and positionals that there are', async () => {
+  const commands = await allCommands()
+  const wrong = Object.entries(commandWords).flatMap(([name, { words = {} }]) => {
+    const command = commands.find((each) => each.name === name)
+    const names = [...(command?.flags ?? []), ...(command?.positionals ?? [])].map((each) => each.name)
+    return command === undefined ? [name] : Object.keys(words).filter((word) => !names.includes(word))
+  })
+  expect(wrong).toEqual([])
 })

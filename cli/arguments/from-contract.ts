@@ -1,3 +1,4 @@
+import { commandWords, type CommandWords } from './command-words.ts'
 import { contract } from '../../shared/api/index.ts'
 import { flagsOf } from '../../shared/api/flags.ts'
 import type { CommandSpec, PositionalSpec } from '../../shared/api/command.ts'
@@ -36,13 +37,15 @@ function commandOf(route: AnyRoute, spec: CommandSpec): Command {
   if (batch === undefined) throw new Error(`${spec.command}: no route ${spec.batch}`)
   const shape = replyShapeOf(route)
   const shows = spec.shows ?? shape?.look
+  const own = commandWords[spec.command] ?? {}
+  const description = own.description === undefined ? route.description : own.description
   return {
     name: spec.command,
-    summary: route.summary,
-    ...(route.description === null ? {} : { description: route.description }),
+    summary: own.summary ?? route.summary,
+    ...(description === null ? {} : { description }),
     example: spec.example,
-    positionals: (spec.positionals ?? []).map((positional) => positionalOf(route, positional)),
-    flags: flagsOf(route, spec),
+    positionals: (spec.positionals ?? []).map((positional) => withOwnWords(positionalOf(route, positional), own)),
+    flags: flagsOf(route, spec).map((flag) => withOwnWords(flag, own)),
     route: {
       id: route.id,
       method: route.method,
@@ -57,6 +60,16 @@ function commandOf(route: AnyRoute, spec: CommandSpec): Command {
     ...(spec.asks === undefined ? {} : { asks: spec.asks }),
     ...(batch === null ? {} : { batchPath: batch.base + batch.path }),
   }
+}
+
+function withOwnWords<Named extends { name: string; perPage?: number }>(
+  named: Named,
+  { words = {} }: CommandWords,
+): Named {
+  // The API has pages; svc fetches as many as it takes.
+  const ofRows = named.perPage === undefined ? undefined : `So many rows; more than ${named.perPage} come page by page.`
+  const description = words[named.name] ?? ofRows
+  return description === undefined ? named : { ...named, description }
 }
 
 /** The route's declared codes first, then those for callers that the route refuses. */
@@ -117,6 +130,6 @@ function callersInWords(route: AnyRoute): string {
   if (route.callers === 'none') return 'anyone, without a token'
   const { person, agent } = route.callers
   const people = typeof person === 'string' ? (person === 'member' ? 'people' : `people (${person} or above)`) : null
-  const agents = agent === 'allowed' ? 'agents' : agent === 'platform_change' ? 'agents, after approval (202)' : null
+  const agents = agent === 'allowed' ? 'agents' : agent === 'platform_change' ? 'agents, after approval' : null
   return [people, agents].filter((text) => text !== null).join('; ')
 }
