@@ -27,6 +27,7 @@ const sources: Readonly<Record<ThingKind, Source>> = {
   task: { path: 'tasks', isBatch: true, name: 'key' },
   person: { path: 'members', name: 'name', idsOf: by('userId') },
   device: { path: 'devices', key: 'devices', name: 'displayName', idsOf: by('deviceId', 'publicId') },
+  folder: { path: 'folders', key: 'sources', name: 'displayName', idsOf: by('shortId') },
   repo: { path: 'repos', name: 'name', idsOf: by('id') },
   // Tasks name a project by another form of its id.
   project: { path: 'projects?limit=100', name: 'name', idsOf: (row) => idsOfProject(textAt(row, 'id')) },

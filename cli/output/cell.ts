@@ -28,13 +28,20 @@ export function cellOf(record: unknown, shown: Shown, options: CellOptions): Cel
     const cells = shown.of.map((each) => cellOf(record, each, options))
     return cells.find(({ text }) => text !== '') ?? emptyCell
   }
+  if (shown.as === 'case') return cellOf(record, chosenCase(record, shown), options)
   if (shown.as === 'status') return statusCell(record, shown, options)
   const text = oneLine(textOf(record, shown, options), options.maxChars)
   return { text, tone: shown.as === 'time' || shown.as === 'span' ? 'dim' : null, mayBeCut: mayBeCut.has(shown.as) }
 }
 
+/** What is shown of a record whose look differs by a word in it. */
+export function chosenCase(record: unknown, { at, of, else: otherwise }: Extract<Shown, { as: 'case' }>): Shown {
+  const [word] = valuesAt(record, at)
+  return (typeof word === 'string' && Object.hasOwn(of, word) ? of[word] : undefined) ?? otherwise
+}
+
 const emptyCell: Cell = { text: '', tone: null, mayBeCut: false }
-const mayBeCut: ReadonlySet<string> = new Set(['text', 'say', 'pairs'])
+const mayBeCut: ReadonlySet<string> = new Set(['text', 'say', 'pairs', 'choice'])
 
 /** Reasons that say no more than the state itself. */
 const saysNothing: ReadonlySet<string> = new Set(['completed', 'ok'])
@@ -58,7 +65,11 @@ function statusCell(
   return { text: oneLine(told, options.maxChars), tone: toneOf(state), mayBeCut: reasons.length > 0 }
 }
 
-function textOf(record: unknown, shown: Exclude<Shown, { as: 'first' | 'status' }>, options: CellOptions): string {
+function textOf(
+  record: unknown,
+  shown: Exclude<Shown, { as: 'first' | 'status' | 'case' }>,
+  options: CellOptions,
+): string {
   switch (shown.as) {
     case 'say':
       return sentence(record, shown.text, options)
@@ -70,6 +81,8 @@ function textOf(record: unknown, shown: Exclude<Shown, { as: 'first' | 'status' 
         .join(', ')
     case 'count':
       return countText(record, shown.at)
+    case 'choice':
+      return choiceText(record, shown)
     default:
       return valuesOf(record, shown.at)
         .map((value) => single(value, shown.as, options))
@@ -133,6 +146,20 @@ const own = (value: unknown, key: string): unknown =>
     ? (value as Record<string, unknown>)[key]
     : undefined
 
+function choiceText(record: unknown, { at, among }: Extract<Shown, { as: 'choice' }>): string {
+  const options = [rawAt(record, among)].flat(1)
+  return valuesAt(record, at)
+    .map((key) =>
+      plainWord(
+        own(
+          options.find((option) => own(option, 'key') === key),
+          'label',
+        ) ?? key,
+      ),
+    )
+    .join(', ')
+}
+
 function countText(record: unknown, path: Path): string {
   for (const one of typeof path === 'string' ? [path] : path) {
     const value = rawAt(record, one)
@@ -146,11 +173,21 @@ function sentence(record: unknown, text: string, options: CellOptions): string {
   let isWhole = true
   const said = text.replaceAll(/\{(?:(\w+) )?([\w.]+)\}/g, (_, as: string | undefined, path: string) => {
     const raw = rawAt(record, path)
-    const value = Array.isArray(raw) ? String(raw.length) : raw == null ? '' : saidAs(as, raw, options)
+    const value = as === 'list' || !Array.isArray(raw) ? toldAs(as, raw, options) : String(raw.length)
     if (value === '') isWhole = false
     return value
   })
   return isWhole ? said : ''
+}
+
+function toldAs(as: string | undefined, raw: unknown, options: CellOptions): string {
+  if (as === 'list')
+    return [raw]
+      .flat()
+      .filter((item) => item != null)
+      .map(wordOf)
+      .join(', ')
+  return raw == null ? '' : saidAs(as, raw, options)
 }
 
 function saidAs(as: string | undefined, raw: unknown, options: CellOptions): string {

@@ -49,6 +49,8 @@ describe('the looks of the records of the contract', () => {
     expect(hasPath(record, 'agent.handle')).toBe(true)
     expect(hasPath(record, 'agent.hande')).toBe(false)
     expect(hasPath(record, 'status.of')).toBe(false)
+    const [, { record: entry }] = shapes.find(([name]) => name === 'list of TaskActivity')!
+    expect([hasPath(entry, 'data.to'), hasPath(entry, 'kind.to')]).toEqual([true, false])
   })
 })
 

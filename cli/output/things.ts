@@ -1,5 +1,5 @@
 import { thingKinds, type Column, type Look, type Shown, type ThingKind } from '../../shared/api/looks/look.ts'
-import { plainWord, rawAt, valuesAt } from './cell.ts'
+import { chosenCase, plainWord, rawAt, valuesAt } from './cell.ts'
 
 // The ids in what is about to be shown, of things that people call otherwise.
 
@@ -37,9 +37,14 @@ function addFrom(record: unknown, shown: Shown, found: Found): void {
     case 'first':
       for (const one of shown.of) addFrom(record, one, found)
       return
+    case 'case':
+      return addFrom(record, chosenCase(record, shown), found)
+    case 'choice':
+      return
     case 'say':
       for (const [, kind, path] of shown.text.matchAll(/\{(\w+) ([\w.]+)\}/g))
         if (isKind(kind)) add(found, kind, valuesAt(record, path!))
+        else if (kind === 'who') addByPrefix(found, valuesAt(record, path!).map(plainWord))
       return
     case 'thing':
       add(found, shown.of, valuesIn(record, shown.at))

@@ -42,6 +42,8 @@ export function hasPath(schema: z.ZodType, path: string): boolean {
   const inner = plain(schema)
   if (inner instanceof z.ZodArray) return hasPath(inner.element as z.ZodType, path)
   if (inner instanceof z.ZodUnion) return inner.options.some((option) => hasPath(option as z.ZodType, path))
+  // Fields that anybody names hold anything.
+  if (inner instanceof z.ZodRecord) return inner.valueType instanceof z.ZodUnknown
   if (!(inner instanceof z.ZodObject)) return false
   const [key = '', ...rest] = path.split('.')
   const next = (inner.shape as Record<string, z.ZodType>)[key]

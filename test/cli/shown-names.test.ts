@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { FakeDevice } from '../kit/fake-device.ts'
 import { useRealServer } from './real-server.ts'
 import { makeServedHome, type ServedHome } from './served-home.ts'
 
@@ -34,11 +35,53 @@ describe('on a server', () => {
     expect(one).toContain('created by\tOwner\n')
     expect(await shown('project', 'get', shop.id)).toContain('lead\t@builder\n')
     const history = await shown('task', 'get', task.key, '--history')
-    expect(history).toContain('\tOwner\t')
+    expect(history).toContain('\tOwner\tcreated it: Part\tactivity\n')
+
+    await made('task', 'assign', task.key, '--assignee', '@builder')
+    await made('task', 'update', task.key, '--priority', 'high', '--title', 'A part')
+    await made('task', 'dependency', 'add', task.key, parent.key, '--type', 'related')
+    await made('task', 'transition', task.key, '--status', 'cancelled', '--reason', 'not needed')
+    const changes = await shown('task', 'history', task.key)
+    for (const what of [
+      'gave it to @builder',
+      'changed title, priority',
+      `related it to ${parent.key}`,
+      'moved it from open to cancelled: not needed',
+    ])
+      expect(changes).toContain(`\tOwner\t${what}\tactivity\n`)
+    expect(changes).not.toMatch(/agt_|=/)
 
     expect(JSON.parse((await real.svc(['task', 'get', parent.key])).stdout)).toMatchObject({
       assignee: { type: 'agent', id: builder.id },
     })
+  })
+
+  test('the folder of an agent, and what was chosen of the options of a question', async () => {
+    const { server } = real
+    const device = await FakeDevice.connect(server)
+    const { identity } = device
+    const folder = await server.ok('/folders', {
+      method: 'POST',
+      body: { displayName: 'Website', rootPath: '/srv/web', deviceId: identity.publicId },
+    })
+    const asker = await made('agent', 'create', '--name', 'Asker', '--default-folder-id', folder.shortId)
+    expect(await shown('agent', 'get', '@asker')).toContain('folder\tWebsite\n')
+    // Whoever may not see the folders keeps the id.
+    const runId = await server.startRun(asker.id)
+    let run = await device.take()
+    for (; run.runId !== runId; run = await device.take()) await run.end()
+    const env = { SVC_TOKEN: run.token, SVC_RUN_ID: run.runId, SVC_API_URL: server.url }
+    const own = await real.svc(['agent', 'get', '-o', 'tsv'], { env })
+    expect(own.stdout).toContain(`folder\t${folder.shortId}\n`)
+    const options = ['--option', 'eu=Europe', '--option', 'us=The Americas']
+    const asked = await real.svc(['question', 'ask', 'Where?', ...options], { env })
+    expect(asked.status, asked.stderr).toBe(0)
+    const [{ id }] = (await server.ok('/questions?status=open')).data
+    await made('question', 'answer', id, '--select', 'us')
+    expect(await shown('question', 'get', id)).toContain('chosen\tThe Americas\n')
+    expect(await shown('question', 'list')).toMatch(/\tThe Americas\t(?!us\t)/)
+    await run.end('question_asked')
+    await device.disconnect()
   })
 
   test('a run without a task by the words of its prompt', async () => {

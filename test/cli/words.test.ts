@@ -50,7 +50,14 @@ test('a refusal says what to do in a sentence, a remediation of another release 
 test('a cancel that is under way is called so', async () => {
   const env = await home.inRun(() => ({ body: { object: 'run', id: runId, status: 'running', waitingOn: null } }))
   const end = await home.svc(['run', 'cancel', 'current'], { env })
-  expect(end.stderr).toBe(`svc: ${runId} is being cancelled. See its end with \`svc run watch ${runId}\`.\n`)
+  expect(end.stderr).toBe(
+    `svc: ${runId} is being cancelled: its device has its agent stop, and then ends what goes on. \`svc run watch ${runId}\` shows its end.\n`,
+  )
+  // To a program the status is what the server says.
+  expect(JSON.parse(end.stdout)).toMatchObject({ status: 'running' })
+  const shown = await home.svc(['run', 'cancel', 'current', '-o', 'tsv'], { env })
+  expect(shown.stdout).toContain('being cancelled\n')
+  expect(shown.stdout).not.toContain('running')
   expect(JSON.parse(end.stdout)).toMatchObject({ id: runId })
 })
 

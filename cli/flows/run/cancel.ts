@@ -23,8 +23,13 @@ export const runCancel: Flow = async (context) => {
     }
   }
   const { body: run } = await client.call(callOf(context))
-  await printReply(context, run)
   const [id, status] = [textAt(run, 'id'), textAt(run, 'status')]
-  if (status === 'running' || status === 'queued')
-    context.out.message(`svc: ${id} is being cancelled. See its end with \`svc run watch ${id}\`.`)
+  const isLive = status === 'running' || status === 'queued'
+  // A device ends it in a while; to a person it would look as if nothing had been done.
+  const shown = isLive && context.out.format !== 'json' ? { ...(run as object), status: 'being_cancelled' } : run
+  await printReply(context, shown)
+  if (isLive)
+    context.out.message(
+      `svc: ${id} is being cancelled: its device has its agent stop, and then ends what goes on. \`svc run watch ${id}\` shows its end.`,
+    )
 }

@@ -42,7 +42,7 @@ const agent: Look = {
       'Permission mode',
       first(word('toolPermissionMode'), say("the workspace's; where it has none, every tool is allowed")),
     ],
-    ['Folder', ref('defaultFolderId')],
+    ['Folder', thing('folder', 'defaultFolderId')],
     ['Repository', thing('repo', 'defaultRepoId')],
     ['Spent this month', cents('spentMonthlyCents')],
     ['Visible to', word('visibility')],

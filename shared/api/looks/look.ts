@@ -38,14 +38,19 @@ export type Shown =
   | { as: 'pairs'; at: Path }
   /**
    * A sentence with `{path}` in it; empty where one of them is. `{word path}`, `{time path}` and `{task path}` are shown as such, `{since path}`
-   * as the time that has passed, `{took path}` as milliseconds; a list is counted.
+   * as the time that has passed, `{took path}` as milliseconds, `{who path}` as a person or an agent; a list is counted, or told as
+   * `{list path}`.
    */
   | { as: 'say'; text: string }
   /** The first that is not empty. */
   | { as: 'first'; of: readonly Shown[] }
+  /** By the word at a path: a sentence for each, and for those that a later release may send. */
+  | { as: 'case'; at: string; of: Readonly<Record<string, Shown>>; else: Shown }
+  /** Keys of options, by their labels; `among`: the list that has `key` and `label`. */
+  | { as: 'choice'; at: string; among: string }
 
 /** Things whose ids a list shows by what people call them: the handle of an agent, the key of a task, the names of all others. */
-export const thingKinds = ['agent', 'device', 'person', 'project', 'repo', 'task'] as const
+export const thingKinds = ['agent', 'device', 'folder', 'person', 'project', 'repo', 'task'] as const
 export type ThingKind = (typeof thingKinds)[number]
 
 /**
@@ -103,6 +108,13 @@ export const span = (at: string, to: string): Shown => ({ as: 'span', at, to })
 export const flag = (at: string, yes: string, no = ''): Shown => ({ as: 'flag', at, yes, no })
 export const say = (sentence: string): Shown => ({ as: 'say', text: sentence })
 export const first = (...of: readonly Shown[]): Shown => ({ as: 'first', of })
+export const caseOf = (at: string, of: Readonly<Record<string, Shown>>, otherwise: Shown): Shown => ({
+  as: 'case',
+  at,
+  of,
+  else: otherwise,
+})
+export const choice = (at: string, among: string): Shown => ({ as: 'choice', at, among })
 export const status = (
   at: string,
   more: { why?: readonly string[]; waits?: { at: string; as?: string } } = {},
@@ -119,6 +131,10 @@ export function pathsIn(shown: Shown): readonly string[] {
       return [...shown.text.matchAll(/\{(?:\w+ )?([\w.]+)\}/g)].map((match) => match[1]!)
     case 'first':
       return shown.of.flatMap(pathsIn)
+    case 'case':
+      return [shown.at, ...[...Object.values(shown.of), shown.else].flatMap(pathsIn)]
+    case 'choice':
+      return [shown.at, `${shown.among}.key`, `${shown.among}.label`]
     case 'span':
       return [shown.at, shown.to]
     case 'status':

@@ -1,4 +1,5 @@
 import {
+  choice,
   count,
   first,
   flag,
@@ -70,7 +71,7 @@ const question: Look = {
     ['OPTIONS', text('options.label', 'answerMode')],
     ['ASKED BY', person('askedBy')],
     ['WHEN', time('createdAt')],
-    ['ANSWER', text('answer.text', 'answer.selected')],
+    ['ANSWER', first(text('answer.text'), choice('answer.selected', 'options'))],
     ['TASK', thing('task', 'taskId')],
     ['RUN', ref('runId')],
   ],
@@ -86,6 +87,7 @@ const question: Look = {
     ['Because', text('secretRequest.reason')],
     ['Asked', time('createdAt')],
     ['Waits until', time('waitUntil')],
+    ['Chosen', choice('answer.selected', 'options')],
     ['Answered', time('answeredAt')],
     ['Answered by', person('answeredBy')],
   ],
@@ -98,7 +100,7 @@ const question: Look = {
         ['LABEL', text('label')],
       ],
     },
-    { heading: 'Answer', text: ['answer.text', 'answer.selected', 'answer.secretId'] },
+    { heading: 'Answer', text: ['answer.text', 'answer.secretId'] },
   ],
   next: [{ say: 'svc question answer {id} "..."', when: { at: 'status', is: ['open'] } }],
 }

@@ -1,4 +1,5 @@
 import {
+  caseOf,
   first,
   flag,
   pairs,
@@ -127,12 +128,51 @@ const dependency: Look = {
   next: [{ say: 'svc task dependency list {task taskId}' }],
 }
 
+/** A sentence for each change; who did it stands before it. */
+const whatHappened = caseOf(
+  'kind',
+  {
+    'task.created': first(say('created it for {agent data.assigneeAgentId}'), say('created it: {data.title}')),
+    'task.assigned': say('gave it to {agent data.to}'),
+    'task.unassigned': first(say('took it from {agent data.from}'), word('kind')),
+    'task.status_changed': first(
+      say('moved it from {word data.from} to {word data.to}: {data.reason}'),
+      say('moved it from {word data.from} to {word data.to}'),
+    ),
+    'task.updated': first(say('changed {list data.fields}'), word('kind')),
+    'task.moved': first(say('put it below {task data.to}'), say('took it out of {task data.from}'), word('kind')),
+    'task.archived': say('archived it'),
+    'task.unarchived': say('brought it back from the archive'),
+    'checklist.item_added': say('added to the checklist: {data.text}'),
+    'checklist.item_updated': say('changed in the checklist: {data.text}'),
+    'dependency.added': caseOf(
+      'data.type',
+      { related: say('related it to {data.key}') },
+      say('made it wait for {data.key}'),
+    ),
+    'dependency.removed': say('took {data.key} from what it depends on'),
+    'approval.requested': say('asks: {data.prompt}'),
+    'approval.approved': say('approved what was asked'),
+    'approval.rejected': say('rejected what was asked'),
+    'question.asked': say('asks: {data.prompt}'),
+    'question.answered': first(say('answered: {data.answer.text}'), say('answered: {list data.answer.selected}')),
+    'watcher.added': say('has {who data.subject.id} watch it'),
+    'watcher.removed': say('has {who data.subject.id} watch it no more'),
+    'comment.posted': say('said: {data.body}'),
+    'run.queued': say('has a run that waits: {id}'),
+    'run.running': say('works on it: {id}'),
+    'run.succeeded': say('worked on it: {id}'),
+    'run.failed': first(say('failed at it ({word data.exitReason}): {id}'), say('failed at it: {id}')),
+    'run.cancelled': say('was taken off a run: {id}'),
+  },
+  first(say('{word kind}: {data.title}'), word('kind')),
+)
+
 const activity: Look = {
   columns: [
     ['WHEN', time('createdAt')],
-    ['WHAT', word('kind')],
     ['WHO', person('actor')],
-    ['DETAILS', pairs('data')],
+    ['WHAT', whatHappened],
   ],
 }
 
