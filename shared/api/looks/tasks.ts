@@ -2,7 +2,6 @@ import {
   caseOf,
   first,
   flag,
-  pairs,
   person,
   ref,
   say,
