@@ -117,11 +117,13 @@ test('a change that waits for approval looks like one, whatever was changed', ()
 
 test('times and widths', () => {
   const at = (ms: number) => relativeTime(new Date(now - ms).toISOString(), now)
-  expect([0, 90_000, 3_600_000, 86_400_000 * 45, -7_200_000].map(at)).toEqual([
+  expect([0, 90_000, 3_600_000, 86_400_000 * 45, -7_200_000, 7_195_000, -7_195_000].map(at)).toEqual([
     'just now',
     '1 minute ago',
     '1 hour ago',
     '1 month ago',
+    'in 2 hours',
+    '1 hour ago',
     'in 2 hours',
   ])
   expect([400, 72_000, 3_900_000, 90_000_000].map(duration)).toEqual(['0s', '1m 12s', '1h 5m', '1d 1h'])

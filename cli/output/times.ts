@@ -17,7 +17,8 @@ export function relativeTime(text: string, now: number): string {
   const unit = units.find(([, length]) => seconds >= length)
   if (unit === undefined) return at <= now ? 'just now' : 'in a moment'
   const [name, length] = unit
-  const many = Math.floor(seconds / length)
+  // An age is what has passed in full; of a time to come nobody would call two hours less a second one hour.
+  const many = at <= now ? Math.floor(seconds / length) : Math.round(seconds / length)
   const told = `${many} ${name}${many === 1 ? '' : 's'}`
   return at <= now ? `${told} ago` : `in ${told}`
 }
