@@ -43,9 +43,9 @@ export function accountStateFolder(folder: AccountFolder): ServiceStateFolder {
 async function ask(folder: AccountFolder, part: StateFolderPart): Promise<unknown> {
   const { account, stateDir, program } = folder
   const { execa } = await import('execa')
-  const ended = await execa(program.node, [...nodeFlags, program.main, 'service', 'part', part], {
-    uid: account.uid,
-    gid: account.gid,
+  const line = [program.node, ...nodeFlags, program.main, 'service', 'part', part]
+  const [file, ...words] = process.getuid?.() === 0 ? [...becoming(account), ...line] : line
+  const ended = await execa(file!, words, {
     cwd: '/',
     env: {
       PATH: '/usr/local/bin:/usr/bin:/bin',
@@ -70,6 +70,15 @@ async function ask(folder: AccountFolder, part: StateFolderPart): Promise<unknow
   const { message, remediation } = parsed.data.error
   throw new ServiceError('failed', message.slice(0, 4_000), remediation.slice(0, 1_000))
 }
+
+/** With all groups of the account, which what it starts keeps: node's own `uid` and `gid` would leave it without them. */
+const becoming = ({ uid, gid }: ServiceAccount): string[] => [
+  'setpriv',
+  `--reuid=${uid}`,
+  `--regid=${gid}`,
+  '--init-groups',
+  '--',
+]
 
 function jsonIn(text: string): unknown {
   try {
