@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { isSystemUnitName, systemUnitFolder } from '../../shared/device/service-file.ts'
+import { isSystemUnitName, systemServerUnit, systemUnitFolder } from '../../shared/device/service-file.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
 import { askDaemonIfThere } from '../device/daemon-control.ts'
 import { readIdentity } from '../device/this-device.ts'
@@ -62,10 +62,28 @@ export async function serverFrom(folder: string, env: CliEnvironment): Promise<n
 }
 
 /** Services of the machine whose device managers start from the folder of versions: root's to restart. */
-export function machineServicesFrom(folder: string): string[] {
-  if (process.getuid?.() !== 0 || !existsSync(systemUnitFolder)) return []
-  const isFromHere = (name: string) => (readIfThere(join(systemUnitFolder, name)) ?? '').includes(`"${folder}/`)
-  return readdirSync(systemUnitFolder).filter((name) => isSystemUnitName(name) && isFromHere(name))
+export const machineServicesFrom = (folder: string): string[] =>
+  process.getuid?.() === 0 ? unitsFrom(folder).filter(isSystemUnitName) : []
+
+/** All units of the machine that start what lies in the folder of versions. */
+export function unitsFrom(folder: string, units = systemUnitFolder): string[] {
+  if (!existsSync(units)) return []
+  const isOurs = (name: string) => isSystemUnitName(name) || name === systemServerUnit
+  const isFromHere = (name: string) => (readIfThere(join(units, name)) ?? '').includes(`"${folder}/`)
+  return readdirSync(units).filter((name) => isOurs(name) && isFromHere(name))
+}
+
+/** Takes units away that would start what is gone: with the machine, and each time that they are asked for. */
+export async function removeUnits(names: readonly string[]): Promise<void> {
+  if (names.length === 0) return
+  const { execa } = await import('execa')
+  const systemctl = (...words: readonly string[]) =>
+    execa('systemctl', words, { stdin: 'ignore', timeout: restartMs, reject: false, cleanup: false })
+  // Where no systemd runs, as in the image of a container, a link that enables a unit is all that it leaves.
+  await systemctl('disable', '--now', ...names)
+  for (const name of names) rmSync(join(systemUnitFolder, name), { force: true })
+  await systemctl('daemon-reload')
+  await systemctl('reset-failed', ...names)
 }
 
 /** Those that run; their runs go on. Returns what could not be restarted, with the reason. */

@@ -11,7 +11,11 @@ export const copyLooks: Looks = {
       ['Programs', ref('bin')],
       ['Runs taken up', count('daemon.runs')],
     ],
-    next: [{ say: 'svc login' }],
+    next: [
+      { say: 'svc login', when: { at: 'bin', is: [true] } },
+      // A package: its server is a service of the machine, or stands elsewhere.
+      { say: 'systemctl enable --now svc-server', more: { word: 'or', say: 'svc login --server URL' } },
+    ],
   },
   upgrade: {
     columns: [],
@@ -29,6 +33,7 @@ export const copyLooks: Looks = {
     title: say('svc is removed'),
     facts: [
       ['Backup', ref('backup')],
+      ['Services', text('units')],
       ['Kept', text('kept')],
     ],
   },

@@ -15,6 +15,9 @@ export function serviceFileOf({ homeDir, platform }: { homeDir: string; platform
 /** Where the units of the machine stand that root installs. */
 export const systemUnitFolder = '/etc/systemd/system'
 
+/** That of the server of the machine stands there, too. */
+export const systemServerUnit = 'svc-server.service'
+
 /** The service of the machine that keeps the device of this account running. `systemd` has a word for what is one of several: what stands behind the `@`. */
 export const systemUnitOf = (account: string): string => `svc-device@${account}.service`
 

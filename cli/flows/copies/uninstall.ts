@@ -2,7 +2,7 @@ import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { CommandContext, Flow } from '../../context/context.ts'
-import { commandLines, serverFrom } from '../../copies/running.ts'
+import { commandLines, removeUnits, serverFrom, unitsFrom } from '../../copies/running.ts'
 import { isLinkInto, Prefix } from '../../copies/prefix.ts'
 import { demandPrefix, thisCopy } from '../../copies/this-copy.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
@@ -34,7 +34,8 @@ export const uninstall: Flow = async (context) => {
   const made = [dirname(await loginPath(env)), places.dir, (await serverPlaces(env)).dir].filter(existsSync)
   const [removed, kept] = isPurge ? [[...links, prefix, ...made], []] : [[...links, prefix], made]
   const backup = isPurge && made.length > 0 ? backupPath(new Date(context.world.now())) : null
-  const result = { removed, kept, backup, service: service !== null }
+  const units = process.getuid?.() === 0 ? unitsFrom(prefix) : []
+  const result = { removed, kept, backup, service: service !== null, units }
   await refuseWhileUsed(context, { prefix, runs: status?.runs.map(({ runId }) => runId) ?? [] })
   if (values.local['yes'] !== true) await confirm(context, result)
   if (service !== null) await askService(places, 'uninstall')
@@ -47,6 +48,7 @@ export const uninstall: Flow = async (context) => {
   // That of this machine has ended; others have devices of their own.
   refuseWhileRunning(prefix, /\/device-manager\/main\.js run/)
   if (backup !== null) await backUp(backup, made)
+  await removeUnits(units)
   for (const path of removed) if (path !== prefix) rmSync(path, { recursive: true, force: true })
   await out.result(result, { look: 'uninstall' })
   // Last, since what has not been loaded of this program cannot be loaded any more.
@@ -94,10 +96,18 @@ async function confirm(
     kept,
     backup,
     service,
-  }: { removed: readonly string[]; kept: readonly string[]; backup: string | null; service: boolean },
+    units,
+  }: {
+    removed: readonly string[]
+    kept: readonly string[]
+    backup: string | null
+    service: boolean
+    units: readonly string[]
+  },
 ): Promise<void> {
   const lines = [
     ...(service ? ['stop and remove the service of the device manager'] : []),
+    ...units.map((unit) => `remove the service ${unit} of this machine`),
     ...removed.map((path) => `remove ${path}`),
     ...(backup === null ? [] : [`back up before that: ${backup}`]),
     ...kept.map((path) => `keep ${path}`),
