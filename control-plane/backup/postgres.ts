@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { dataFiles } from '../../shared/lib/places.ts'
 import type { BackupConfig } from './contents.ts'
@@ -10,7 +11,7 @@ export function howToDump(config: BackupConfig): string {
   return [
     'PostgreSQL is backed up by its own program, which may run while the server does. Type:',
     '  pg_dump --format=custom --file=svc.dump "$SVC_DATABASE_URL"',
-    ...(key === null ? [] : [`  cp ${key} .`]),
+    ...(key === null || !existsSync(keyFile(config)) ? [] : [`  cp ${key} .`]),
     ...(files === null
       ? ['The bytes of files stay in their bucket.']
       : [`  tar -cf files.tar -C ${files} .`, 'In this order: the bytes of files after the database.']),
@@ -22,13 +23,16 @@ export function howToLoad(config: BackupConfig): string {
   return [
     'PostgreSQL is restored by its own program, into an empty database, while no server uses it. Type:',
     '  pg_restore --no-owner --exit-on-error --single-transaction --dbname="$SVC_DATABASE_URL" svc.dump',
-    ...(key === null ? [] : [`  install -m 0600 secrets.key ${key}`]),
+    ...(key === null ? [] : [`  mkdir -p -m 0700 ${inShell(config.dataDir)}`, `  install -m 0600 secrets.key ${key}`]),
     ...(files === null ? [] : [`  mkdir -p ${files} && tar -xf files.tar -C ${files}`]),
   ].join('\n')
 }
 
+/** It is made with the first secret. */
+const keyFile = ({ dataDir }: Pick<BackupConfig, 'dataDir'>) => join(dataDir, dataFiles.secretsKey)
+
 const placesOf = ({ dataDir, files, secretsKey }: BackupConfig) => ({
-  key: secretsKey === null ? inShell(join(dataDir, dataFiles.secretsKey)) : null,
+  key: secretsKey === null ? inShell(keyFile({ dataDir })) : null,
   files: files.kind === 'disk' ? inShell(files.folder) : null,
 })
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { signedIn } from '../kit/browser.ts'
+import { signedIn } from '../kit/signed-in.ts'
 import { McpOauthServer } from '../kit/mcp-oauth-server.ts'
 import { useRealServer } from './real-server.ts'
 

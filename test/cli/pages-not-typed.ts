@@ -15,7 +15,7 @@ export const typedElsewhere: Readonly<Record<string, { test: string; commands: r
   'guarantees.md': { test: '../process/checkout/prove.test.ts', commands: ['scripts/prove'] },
   'install.md': {
     test: '../process/copies/page.test.ts',
-    commands: ['tar ', './svc-', 'svc version', 'svc upgrade', 'svc uninstall'],
+    commands: ['tar ', './svc-', 'export PATH', 'svc version', 'svc upgrade', 'svc uninstall'],
   },
   'learnings.md': { test: 'learnings.test.ts', commands: ['svc learning'] },
   'plugins.md': { test: 'plugins.test.ts', commands: ['svc plugin'] },
@@ -32,14 +32,16 @@ export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>
     'cd your-project': 'each command is typed there',
   },
   'install.md': {
-    'npm install -g': 'npm 11 and 12 were tried by hand, without a network',
-    'sudo apt install': 'needs root; dpkg of an empty Debian was tried by hand',
+    'npm install -g': 'puts programs into the folders of npm; test/process/boxes types it',
+    'sudo apt install': 'needs root; test/process/boxes types it',
     'brew install': 'needs Homebrew',
     openssl: 'makes a key; the test has one',
     'npm run release': 'test/kit/releases.ts makes releases by the same function',
   },
   'backup.md': { 'svc-server start': 'serves until it is ended; test/process/server/backup.test.ts starts one' },
   'team-server.md': {
+    'runuser -u postgres': 'needs root and the PostgreSQL of the machine; test/process/boxes types it',
+    'alias svc-server=': 'the test has svc-server by its name; test/process/boxes types it',
     'svc-server install-service': 'changes the services of the system; test/process/service does it with a stand-in',
     'svc-server service-status': 'asks the systemd of the machine; test/process/service does it with a stand-in',
     'systemctl restart': 'of the service above',
@@ -69,4 +71,13 @@ export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>
     curl: 'is typed in a sandbox; test/sandbox has it',
   },
   'alerts.md': { jq: 'another program, and the log of a server' },
+}
+
+/** Commands that nobody can type on a machine that has seen nothing (test/process/boxes/pages.test.ts), by page and how they begin. */
+export const notTypedInBoxes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'install.md': {
+    'brew install': 'needs Homebrew',
+    'openssl genpkey': 'a release is made from a checkout, on a machine that has a network',
+    'npm run release': 'fetches the Node of each platform',
+  },
 }

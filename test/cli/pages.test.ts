@@ -8,7 +8,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestServer } from '../kit/server.ts'
 import { startSmtp, type Smtp } from '../kit/smtp.ts'
 import { blocksOf, commandsOf, pageNames } from './page-blocks.ts'
-import { notTyped, typedElsewhere } from './pages-not-typed.ts'
+import { notTyped, notTypedInBoxes, typedElsewhere } from './pages-not-typed.ts'
 import { makeHome, type Home } from './run-svc.ts'
 import { typePage, type TypedPage } from './typed-page.ts'
 
@@ -239,7 +239,7 @@ describe('each command of a page', () => {
   })
 
   test('no reason stands for a command that no page has', () => {
-    const lists = Object.entries({ ...typedElsewhere, ...notTyped }).flatMap(([page, listed]) =>
+    const lists = [typedElsewhere, notTyped, notTypedInBoxes].flatMap(Object.entries).flatMap(([page, listed]) =>
       ('test' in listed ? (listed.commands as readonly string[]) : Object.keys(listed)).map((begin) => ({
         page,
         begin,

@@ -36,7 +36,20 @@ export interface TypedPage {
  * Types the commands of a page in their order. Ids that a command printed stand for those of their kind from then on: the page writes
  * `run_...` or a whole one. Returns how many were typed.
  */
-export async function typePage(page: string, typist: Typist, plan: TypedPage = {}): Promise<number> {
+export function typePage(page: string, typist: Typist, plan: TypedPage = {}): Promise<number> {
+  return typePageBy(page, plan, (typed, command) => {
+    const isInRun = plan.inRun?.commands.some((begin) => command.startsWith(begin)) ?? false
+    const env = { ...typist.env, ...(isInRun ? plan.inRun!.env() : {}) }
+    return type(typed, { ...typist, env, folder: about(command, plan.folder) ?? typist.folder })
+  })
+}
+
+/** The same, by whatever types: it is given what is typed, and the command as the page has it. */
+export async function typePageBy(
+  page: string,
+  plan: TypedPage,
+  typeLine: (typed: string, command: string) => Promise<Finished> | Finished,
+): Promise<number> {
   const known = new Map<string, string>()
   let count = 0
   for (const command of commandsOf(page)) {
@@ -44,9 +57,7 @@ export async function typePage(page: string, typist: Typist, plan: TypedPage = {
     const made = await about(command, plan.before)?.()
     for (const [id, kind] of firstOfEachKind(made?.stdout ?? '')) known.set(kind, id)
     const typed = filled(command, plan.fill ?? {}, known)
-    const isInRun = plan.inRun?.commands.some((begin) => command.startsWith(begin)) ?? false
-    const env = { ...typist.env, ...(isInRun ? plan.inRun!.env() : {}) }
-    const end = await type(typed, { ...typist, env, folder: about(command, plan.folder) ?? typist.folder })
+    const end = await typeLine(typed, command)
     expect([page, typed, end.status, end.status === 0 ? '' : end.stderr + end.stdout]).toEqual([
       page,
       typed,

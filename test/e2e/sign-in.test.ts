@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'v
 import { startApi, type Answer, type ApiServer } from '../cli/api-server.ts'
 import { onTerminal } from '../cli/on-terminal.ts'
 import { makeHome, type Home } from '../cli/run-svc.ts'
-import { Browser, useLink } from '../kit/browser.ts'
+import { Browser, confirmCode, useLink } from '../kit/browser.ts'
 import { programFile } from '../kit/program-file.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestServer } from '../kit/system-server.ts'
@@ -60,14 +60,6 @@ async function signIn(): Promise<Browser> {
   return browser
 }
 
-async function approve(browser: Browser, address: string): Promise<void> {
-  const form = await browser.visit(address)
-  const code = new URL(address).searchParams.get('user_code')!
-  const page = await browser.send(form, '/device', { code })
-  const workspace = /<option value="([^"]+)"/.exec(page.text)![1]!
-  expect((await browser.send(page, '/device/decision', { workspace, decision: 'approve' })).status).toBe(200)
-}
-
 /** Ended with the test, also when it fails: a login that nobody approves would wait for a quarter of an hour. */
 function inTerminal({ onTestFinished }: TestContext, home: Home, line: readonly string[]) {
   const terminal = onTerminal(home, line)
@@ -86,7 +78,7 @@ describe.concurrent('svc login', () => {
       { about: () => shown.text },
     )
     expect(shown.text).toContain(`${server.url}/device`)
-    await approve(await signedIn(), address)
+    await confirmCode(await signedIn(), address)
     expect(await ended).toBe(0)
     const file = join(home.env['SVC_CONFIG_DIR']!, 'login.json')
     expect(statSync(file).mode & 0o777).toBe(0o600)
@@ -123,7 +115,7 @@ describe.concurrent('svc login', () => {
     context.onTestFinished(() => void running.child.kill('SIGKILL'))
     const address = await waitFor(() => readFileSync(opened, 'utf8'), 'the browser is opened')
     expect(address).toMatch(/\/device\?user_code=[A-Z-]{9}$/)
-    await approve(await signedIn(), address)
+    await confirmCode(await signedIn(), address)
     const end = await running.finished
     expect(end).toMatchObject({ status: 0 })
     expect(JSON.parse(end.stdout)).toMatchObject({ server: server.url, role: 'owner' })

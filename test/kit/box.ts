@@ -17,28 +17,35 @@ import { waitFor } from './programs.ts'
 // A machine of its own with a real systemd: a small Debian in namespaces, without a network. It has seen nothing of svc.
 
 const cache = join(import.meta.dirname, '../../.cache/box')
-const base = join(cache, 'base.tar')
-const packages = 'ca-certificates,systemd,systemd-sysv,dbus,libpam-systemd,bubblewrap,git,sudo'
+const packages = ['ca-certificates', 'systemd', 'systemd-sysv', 'dbus', 'libpam-systemd', 'bubblewrap', 'git', 'sudo']
+/** What lies on the disk of a machine: `base`, or what its owner installed beside it from Debian for a server of several people. */
+const additions = { base: [], team: ['postgresql', 'nginx', 'openssl', 'curl'] } as const
+export type BoxKind = keyof typeof additions
+const diskOf = (kind: BoxKind) => join(cache, `${kind}.tar`)
 const groups = '/sys/fs/cgroup/unified'
 
 /** SIGRTMIN+4, by which systemd in a container shuts its machine down. Node knows no name of it. */
 const powerOff = 38
 
 /** Why no box can be made here; null: one can. */
-export function boxTrouble(): string | null {
+export function boxTrouble(kinds: readonly BoxKind[] = ['base']): string | null {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'boxes are made by root on Linux'
   if (!existsSync(groups)) return `there are no control groups in ${groups}`
-  if (!existsSync(base) && spawnSync('mmdebstrap', ['--version']).error) return 'mmdebstrap is not installed'
+  if (!kinds.every((kind) => existsSync(diskOf(kind))) && spawnSync('mmdebstrap', ['--version']).error)
+    return 'mmdebstrap is not installed'
   return null
 }
 
 /** Fetches the packages of the Debian once; some minutes. */
-function haveBase(): void {
-  if (existsSync(base)) return
+function haveDisk(kind: BoxKind): string {
+  const disk = diskOf(kind)
+  if (existsSync(disk)) return disk
   mkdirSync(cache, { recursive: true })
-  const words = ['--quiet', '--variant=minbase', '--format=tar', `--include=${packages}`, 'bookworm', `${base}.part`]
+  const include = `--include=${[...packages, ...additions[kind]].join(',')}`
+  const words = ['--quiet', '--variant=minbase', '--format=tar', include, 'bookworm', `${disk}.part`]
   execFileSync('mmdebstrap', words, { stdio: ['ignore', 'inherit', 'inherit'] })
-  renameSync(`${base}.part`, base)
+  renameSync(`${disk}.part`, disk)
+  return disk
 }
 
 export class Box {
@@ -52,11 +59,11 @@ export class Box {
   }
 
   /** A machine that is switched on. */
-  static async make(): Promise<Box> {
-    haveBase()
+  static async make(kind: BoxKind = 'base'): Promise<Box> {
+    const disk = haveDisk(kind)
     const box = new Box(mkdtempSync(join(tmpdir(), 'svc-box-')))
     mkdirSync(join(box.#folder, 'lower'))
-    execFileSync('tar', ['-xpf', base, '--numeric-owner', '-C', join(box.#folder, 'lower')])
+    execFileSync('tar', ['-xpf', disk, '--numeric-owner', '-C', join(box.#folder, 'lower')])
     writeFileSync(join(box.#folder, 'lower/etc/hostname'), 'box\n')
     writeFileSync(join(box.#folder, 'lower/etc/hosts'), '127.0.0.1 localhost box\n')
     await box.switchOn()

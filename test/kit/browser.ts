@@ -1,7 +1,5 @@
-import { createLoginLink } from '../../control-plane/operator/login-link.ts'
-import type { TestServer } from './server.ts'
-
-// Shares what a browser does with the server's pages: keeps cookies, follows where it is sent, fills in and sends forms.
+// Shares what a browser does with the server's pages: keeps cookies, follows where it is sent, fills in and sends forms. It imports nothing, so that it
+// can be started elsewhere (box-approve.ts).
 
 export interface Page {
   status: number
@@ -82,22 +80,18 @@ function fieldsOf(text: string): Record<string, string> {
   return Object.fromEntries([...inputs].map((match) => [match[1]!, match[2]!]))
 }
 
-/** A link for a person, as the operator makes it. */
-export async function makeLink(server: TestServer, email: string, workspace: string | null = null): Promise<string> {
-  const input = { email, workspace, server: server.plane.localUrl }
-  return (await server.database.root.transaction((tx) => createLoginLink(tx, server.world, input))).url
-}
-
 /** Opens a sign-in link and presses its button, where there is one. */
 export async function useLink(browser: Browser, link: string): Promise<Page> {
   const page = await browser.visit(link)
   return page.status === 200 ? browser.send(page, '/sign-in/link') : page
 }
 
-/** A browser in which the person is signed in. */
-export async function signedIn(server: TestServer, email = server.owner.email): Promise<Browser> {
-  const browser = new Browser(server)
-  const page = await useLink(browser, await makeLink(server, email))
-  if (page.status !== 303) throw new Error(`not signed in: ${page.status} ${page.text}`)
-  return browser
+/** Confirms the code of a `svc login` at the address that it shows, for the first workspace that is offered. */
+export async function confirmCode(browser: Browser, address: string): Promise<void> {
+  const form = await browser.visit(address)
+  const code = new URL(address).searchParams.get('user_code')!
+  const page = await browser.send(form, '/device', { code })
+  const workspace = /<option value="([^"]+)"/.exec(page.text)![1]!
+  const { status } = await browser.send(page, '/device/decision', { workspace, decision: 'approve' })
+  if (status !== 200) throw new Error(`the code was not confirmed: ${status}`)
 }

@@ -19,6 +19,8 @@ export const longOnly: Readonly<Record<string, string>> = {
   'test/fault/soak.test.ts': 'each of its faults has a file of its own',
   'test/process/boxes/empty.test.ts':
     'process/copies starts a copy, a server, a device and a run on the machine itself',
+  'test/process/boxes/pages.test.ts':
+    'cli/whole-pages, cli/backup-page and process/copies/page type these pages on the machine itself',
   'test/process/boxes/debian.test.ts':
     'process/service/system has the service of an account on a systemd of the test, and process/copies upgrades under runs',
   'test/process/harness/opencode-real.test.ts': 'recordings, and e2e/harness-all',

@@ -44,6 +44,8 @@ export const install: Flow = async (context) => {
     }
   })
   if (result.bin !== null && !(process.env['PATH'] ?? '').split(delimiter).includes(bin))
-    out.message(`svc: ${bin} is not on your PATH; add it, or type ${join(bin, 'svc')}.`)
+    out.message(
+      `svc: ${bin} is not on your PATH. Type: export PATH="${bin}:$PATH"; a shell that you open later needs it, too.`,
+    )
   await out.result(result, { look: 'install' })
 }

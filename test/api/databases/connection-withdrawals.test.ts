@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { removeUser } from '../../../control-plane/operator/access.ts'
-import { signedIn } from '../../kit/browser.ts'
+import { signedIn } from '../../kit/signed-in.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { McpOauthServer } from '../../kit/mcp-oauth-server.ts'
 import { OauthProvider } from '../../kit/provider.ts'

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Browser, makeLink, useLink } from '../../kit/browser.ts'
+import { Browser, useLink } from '../../kit/browser.ts'
+import { makeLink } from '../../kit/signed-in.ts'
 import { McpOauthServer } from '../../kit/mcp-oauth-server.ts'
 import { TestServer } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'

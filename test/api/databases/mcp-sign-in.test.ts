@@ -7,7 +7,7 @@ import { useConnection } from '../../../control-plane/resources/connections/for-
 import { Renewals } from '../../../control-plane/resources/connections/renewal.ts'
 import { createVault } from '../../../control-plane/vault/vault.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
-import { signedIn } from '../../kit/browser.ts'
+import { signedIn } from '../../kit/signed-in.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { McpOauthServer } from '../../kit/mcp-oauth-server.ts'

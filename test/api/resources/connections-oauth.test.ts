@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { connectionLimits } from '../../../shared/api/connection-fields.ts'
-import { Browser, signedIn } from '../../kit/browser.ts'
+import { Browser } from '../../kit/browser.ts'
+import { signedIn } from '../../kit/signed-in.ts'
 import { OauthProvider } from '../../kit/provider.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { serviceSettings } from '../../kit/services.ts'

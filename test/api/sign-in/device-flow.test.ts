@@ -7,7 +7,8 @@ import {
   pollDeviceAuthorizationGrant,
 } from 'openid-client'
 import { deviceFlow } from '../../../shared/api/auth-internal.ts'
-import { signedIn, Browser } from '../../kit/browser.ts'
+import { Browser } from '../../kit/browser.ts'
+import { signedIn } from '../../kit/signed-in.ts'
 import { dropMembership } from '../../kit/rows.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { begin, decide, enterCode, outcome, poll, post } from './device-client.ts'

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Browser, makeLink, signedIn, useLink } from '../../kit/browser.ts'
+import { Browser, useLink } from '../../kit/browser.ts'
+import { makeLink, signedIn } from '../../kit/signed-in.ts'
 import { dropMembership } from '../../kit/rows.ts'
 import { codeOf, outcomeOf, TestServer } from '../../kit/server.ts'
 import { begin, enterCode, outcome, poll } from './device-client.ts'

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createToken } from '../../../control-plane/operator/people.ts'
 import { closeCodes } from '../../../shared/device/limits.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
-import { signedIn } from '../../kit/browser.ts'
+import { signedIn } from '../../kit/signed-in.ts'
 import { outcomeOf, TestServer, type CallOptions, type Person } from '../../kit/server.ts'
 
 let server: TestServer

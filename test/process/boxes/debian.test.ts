@@ -8,8 +8,7 @@ import { waitFor } from '../../kit/programs.ts'
 
 const [old, recent] = ['0.8.0', '0.9.0']
 const boxed = useBoxedReleases('no real systemd has run the services of svc', {
-  versions: [old, recent],
-  kinds: ['deb'],
+  versions: { [old]: ['deb'], [recent]: ['deb'] },
 })
 let box: Box
 beforeAll(() => {

@@ -1,8 +1,6 @@
-import { execFileSync } from 'node:child_process'
-import { realpathSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import type { Box } from '../../kit/box.ts'
+import { giveNode } from '../../kit/box-node.ts'
 import { useBoxedReleases } from '../../kit/boxed-releases.ts'
 import { waitFor } from '../../kit/programs.ts'
 
@@ -11,24 +9,12 @@ import { waitFor } from '../../kit/programs.ts'
 const version = '0.8.0'
 const longMs = { ms: 120_000 }
 const boxed = useBoxedReleases('no empty machine was given a release of svc', {
-  versions: [version],
-  kinds: ['npm', 'tarball'],
+  versions: { [version]: ['npm', 'tarball'] },
 })
 let box: Box
 beforeAll(() => {
   box = boxed.box
 })
-
-/** Gives the box the Node and the npm of this machine, as its system has them. */
-function giveNode(): void {
-  const npm = dirname(dirname(realpathSync(execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim())))
-  const archive = join(boxed.folder, 'node.tar.gz')
-  const from = (place: string) => ['-C', dirname(place), basename(place)]
-  execFileSync('tar', ['-czf', archive, ...from(process.execPath), ...from(npm)])
-  const unpack = `tar -xzf ${box.give(archive)} -C /srv; mv /srv/node /usr/local/bin/`
-  box.type(`set -e; ${unpack}; mkdir -p /usr/local/lib/node_modules; mv /srv/npm /usr/local/lib/node_modules/`)
-  box.type('ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm')
-}
 
 test.runIf(boxed.trouble === null).each([
   { account: 'tarball', end: '.tar.gz', port: 4401 },
@@ -37,7 +23,7 @@ test.runIf(boxed.trouble === null).each([
   'from the $account alone to a run that succeeded',
   async ({ account, end, port }) => {
     box.type(`useradd --create-home --shell /bin/bash ${account}`)
-    if (account === 'npm') giveNode()
+    if (account === 'npm') giveNode(box, boxed.folder)
     const file = boxed.give(version, end)
     const types = (line: string) => box.type(`sudo -iu ${account} sh -c '${line}'`)
     const began = performance.now()
