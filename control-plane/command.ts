@@ -271,7 +271,7 @@ function parser(argv: readonly string[]): Argv {
     )
     .command(
       'install-service',
-      'Let systemd keep the server running: as root for the machine, with an account of its own, else for the person',
+      'Let systemd or launchd keep the server running: as root for the machine, with an account of its own, else for the person',
       (y) =>
         y.option('user', {
           type: 'string',

@@ -1,6 +1,11 @@
 #!/usr/bin/env node
+import fs from 'node:fs'
+import { fitLaunchd } from '../shared/lib/launchd-words.ts'
 import { nodeTrouble } from './node-version.ts'
 
+const line = process.argv.slice(2)
+const isUnderLaunchd = line.slice(-2).join(' ') === '--service launchd'
+if (isUnderLaunchd) fitLaunchd(fs)
 // Checked before anything native is loaded: under an old Node the addons crash instead of failing.
 const trouble = nodeTrouble(process.versions.node)
 if (trouble) {
@@ -8,4 +13,4 @@ if (trouble) {
   process.exit(78)
 }
 // An `await` cannot stand here: the bundle is CommonJS (scripts/build.ts).
-void import('./command.ts').then(({ runCommand }) => runCommand(process.argv.slice(2)))
+void import('./command.ts').then(({ runCommand }) => runCommand(isUnderLaunchd ? line.slice(0, -2) : line))

@@ -1,15 +1,16 @@
 #!/usr/bin/env node
+import fs from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { compileForMemory } from './start/compiler.ts'
 import { nodeTrouble } from './start/node-version.ts'
 import { missingHomeTrouble } from './setup/account.ts'
-import { fitLaunchd } from './service/under-launchd.ts'
+import { fitLaunchd } from '../shared/lib/launchd-words.ts'
 import { sandboxPlaces } from '../shared/runs/sandbox-places.ts'
 
 const [command, ...rest] = process.argv.slice(2)
 const service = rest.length === 2 && rest[0] === '--service' ? serviceNamed(rest[1]) : null
 const isRehearsal = rest.length === 1 && rest[0] === '--rehearse'
-if (service === 'launchd') fitLaunchd()
+if (service === 'launchd') fitLaunchd(fs)
 // Checked before anything native is loaded: under an old Node the addons crash instead of failing.
 const trouble = nodeTrouble(process.versions) ?? missingHomeTrouble()
 if (trouble) {

@@ -165,7 +165,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       costly: 'work of unbounded cost, in threads',
       'register-run-effects.ts': 'the effects of the start and the end of a run on other resources',
       operator: 'commands on the database itself',
-      service: 'the server as a service of systemd',
+      service: 'the server as a service of systemd or launchd',
       backup: 'a server on SQLite in one archive, and a server that is made of one again',
       settings: 'the variables of the environment: what each must be, which contradict each other, names that are none',
       'cloud.ts': 'what runs agents in sandboxes, by the configuration',

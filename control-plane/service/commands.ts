@@ -18,7 +18,14 @@ export const printServiceStatus = async (dataDir: string): Promise<void> => prin
 /** `dataDir`: that of a person's own service. */
 function setupOf(dataDir: string): ServiceSetup {
   return {
-    places: servicePlaces({ isOfSystem: process.getuid?.() === 0, home: homedir(), dataDir }),
+    places: servicePlaces({
+      isOfSystem: process.getuid?.() === 0,
+      home: homedir(),
+      dataDir,
+      platform: process.platform,
+    }),
+    home: homedir(),
+    uid: process.getuid?.() ?? 0,
     run: runTool,
     world: realWorld,
     platform: process.platform,

@@ -1,5 +1,7 @@
+import { parse } from 'plist'
 import { expect, test } from 'vitest'
 import { valuesInUnit, wordsInUnit } from '../../shared/lib/unit-words.ts'
+import { serverPlistText } from './server-plist.ts'
 import { serverUnitText } from './server-unit.ts'
 
 const unit = {
@@ -33,4 +35,37 @@ test('home folders are hidden, unless the program lies in one; a service of a pe
   const own = serverUnitText({ ...unit, user: null })
   expect([...valuesInUnit(own, 'User'), ...valuesInUnit(own, 'ProtectHome')]).toEqual([])
   expect(valuesInUnit(own, 'WantedBy')).toEqual(['default.target'])
+})
+
+test('the agent of launchd has the keys that it knows', () => {
+  const of = { homeDir: '/Users/ann', outFile: '/Users/ann/data/server.out' }
+  const { user: _, ...own } = {
+    ...unit,
+    environmentFile: '/Users/ann/.config/svc/server.env',
+    dataDir: '/Users/ann/data',
+  }
+  expect(parse(serverPlistText({ ...own, user: null }, of))).toEqual({
+    Label: 'dev.svc.server',
+    ProgramArguments: [
+      unit.node,
+      '--disable-warning=ExperimentalWarning',
+      '--env-file-if-exists=/Users/ann/.config/svc/server.env',
+      unit.main,
+      'start',
+      '--service',
+      'launchd',
+    ],
+    EnvironmentVariables: { PATH: unit.path, SVC_DATA_DIR: '/Users/ann/data', HOME: '/Users/ann' },
+    WorkingDirectory: '/Users/ann',
+    Umask: 0o077,
+    RunAtLoad: true,
+    KeepAlive: { SuccessfulExit: false },
+    ThrottleInterval: 10,
+    ExitTimeOut: 60,
+    AbandonProcessGroup: false,
+    ProcessType: 'Interactive',
+    SoftResourceLimits: { NumberOfFiles: 65_536 },
+    StandardOutPath: of.outFile,
+    StandardErrorPath: of.outFile,
+  })
 })

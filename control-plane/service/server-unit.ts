@@ -15,7 +15,7 @@ export interface ServerUnit {
 }
 
 /** The time of a stop: that in which the server leaves its devices and its requests, and some more (docs/operations.md). */
-const stopSeconds = 60
+export const stopSeconds = 60
 
 /**
  * The text of the unit. `RestartPreventExitStatus=78`: no start mends settings that cannot be used. `StartLimitIntervalSec=0`: a

@@ -1,9 +1,14 @@
 import { existsSync, realpathSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { dataFiles } from '../../shared/lib/places.ts'
 import { isPassingPath, stableMainPath, stableNodePath } from '../../shared/lib/stable-paths.ts'
 import { isProgramOfUnit } from '../../shared/lib/unit-words.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { OperatorError } from '../operator/people.ts'
-import { environmentText, serverUnitText } from './server-unit.ts'
+import { makeFolder } from '../process/make-folder.ts'
+import { Launchctl } from './launchctl.ts'
+import { serverPlistText } from './server-plist.ts'
+import { environmentText, serverUnitText, type ServerUnit } from './server-unit.ts'
 import {
   listeningAddress,
   closedOnTheWayTo,
@@ -11,10 +16,11 @@ import {
   Systemctl,
   textIn,
   type RunTool,
+  type ServiceKeeper,
   type ServicePlaces,
 } from './system.ts'
 
-// The server as a service of systemd: of the machine where root types the commands, else of the person.
+// The server as a service of systemd: of the machine where root types the commands, else of the person; on macOS of launchd, of the person.
 
 export interface ServiceSetup {
   places: ServicePlaces
@@ -25,6 +31,8 @@ export interface ServiceSetup {
   main: string
   /** The PATH of the shell. */
   path: string
+  home: string
+  uid: number
 }
 
 /** The account of a system service, unless another one is named. */
@@ -36,25 +44,23 @@ const pollMs = 250
 /** Installs the service, or brings it up to date, and starts it. What the operator wrote into the file of settings stays. */
 export async function installService(setup: ServiceSetup, user: string | null): Promise<object> {
   const { places } = setup
-  mustBeLinux(setup)
+  mustHaveServices(setup)
   if (!places.isOfSystem && user !== null)
     throw new OperatorError('--user is for a service of the machine: type the command as root.')
   if (user !== null && !/^[a-z_][a-z0-9_-]{0,31}$/.test(user))
     throw new OperatorError(`${user} is no name of an account.`)
-  const systemctl = new Systemctl(setup.run, places)
-  await systemctl.reach()
+  const keeper = keeperOf(setup)
+  await keeper.reach()
   const program = programOf(setup)
   if (places.isOfSystem) for (const each of Object.values(program)) mustBeOpen(each)
   const account = places.isOfSystem ? await haveAccount(setup, user) : null
-  const text = serverUnitText({ ...program, ...places, path: servicePath(setup.path), user: account })
+  const text = textOf(setup, { ...program, ...places, path: servicePath(setup.path), user: account })
   if (textIn(places.environmentFile) === null) replaceServiceFile(places.environmentFile, environmentText, 0o600)
   const before = textIn(places.unitFile)
   const changed = before !== text
   if (changed) replaceServiceFile(places.unitFile, text, 0o644)
-  await systemctl.must('daemon-reload')
-  await systemctl.must('enable', 'svc-server')
-  await systemctl.must(changed && before !== null ? 'restart' : 'start', 'svc-server')
-  const { pid, url } = await started(setup, systemctl)
+  await keeper.begin({ isChanged: changed && before !== null })
+  const { pid, url } = await started(setup, keeper)
   const { unitFile, environmentFile, dataDir } = places
   const warnings = Object.values(program)
     .filter(isPassingPath)
@@ -63,39 +69,57 @@ export async function installService(setup: ServiceSetup, user: string | null): 
 }
 
 /** Ends the server and takes the unit away. State, settings and the account stay. */
-export async function uninstallService({ places, run, ...setup }: ServiceSetup): Promise<object> {
-  mustBeLinux(setup)
+export async function uninstallService(setup: ServiceSetup): Promise<object> {
+  const { places } = setup
+  mustHaveServices(setup)
   const { unitFile, environmentFile, dataDir } = places
   const kept = [environmentFile, dataDir].filter((path) => existsSync(path))
   if (!existsSync(unitFile)) return { unit: unitFile, changed: false, kept }
-  const systemctl = new Systemctl(run, places)
-  await systemctl.reach()
-  await systemctl.must('disable', '--now', 'svc-server')
+  const keeper = keeperOf(setup)
+  await keeper.reach()
+  await keeper.end()
   rmSync(unitFile)
-  await systemctl.must('daemon-reload')
-  // One that failed is remembered although its file is gone. There may be none.
-  await systemctl.may('reset-failed', 'svc-server')
+  await keeper.forget()
   return { unit: unitFile, changed: true, kept }
 }
 
-export async function serviceStatus({ places, run, ...setup }: ServiceSetup): Promise<object> {
-  mustBeLinux(setup)
+export async function serviceStatus(setup: ServiceSetup): Promise<object> {
+  const { places } = setup
+  mustHaveServices(setup)
   const { unitFile, dataDir } = places
   if (!existsSync(unitFile)) return { unit: unitFile, installed: false }
-  const { enabled, running, failed, pid } = await new Systemctl(run, places).state()
+  const { enabled, running, failed, pid } = await keeperOf(setup).state()
   return { unit: unitFile, installed: true, enabled, running, failed, pid, url: listeningAddress(dataDir, pid) }
 }
 
-function mustBeLinux({ platform }: Pick<ServiceSetup, 'platform'>): void {
-  if (platform !== 'linux')
+function mustHaveServices({ platform, places }: ServiceSetup): void {
+  if (platform === 'darwin' && places.isOfSystem)
+    throw new OperatorError(
+      'On macOS the server is a service of a person. Type the command as that person, without sudo.',
+    )
+  if (platform !== 'linux' && platform !== 'darwin')
     throw new OperatorError(
       `There is no service of the server for ${platform}. Let a supervisor of your own keep \`svc-server start\` running, which must not start it again after status 78.`,
     )
 }
 
-function programOf({ execPath, main, path }: ServiceSetup): { node: string; main: string } {
+const outFileOf = ({ dataDir }: ServicePlaces) => join(dataDir, dataFiles.serverOut)
+
+function keeperOf({ platform, places, run, uid, world }: ServiceSetup): ServiceKeeper {
+  if (platform !== 'darwin') return new Systemctl(run, places)
+  return new Launchctl(run, { file: places.unitFile, outFile: outFileOf(places), uid, world })
+}
+
+function textOf({ platform, places, home }: ServiceSetup, unit: ServerUnit): string {
+  if (platform !== 'darwin') return serverUnitText(unit)
+  // launchd makes the file that takes the output, and not its folder.
+  makeFolder(places.dataDir)
+  return serverPlistText(unit, { homeDir: home, outFile: outFileOf(places) })
+}
+
+function programOf({ execPath, main, path, platform }: ServiceSetup): { node: string; main: string } {
   const node = stableNodePath(execPath, path, realPathOf)
-  if (!isProgramOfUnit(node))
+  if (platform === 'linux' && !isProgramOfUnit(node))
     throw new OperatorError(`systemd starts no program in a folder with a quote or backslash in its name: ${node}`)
   return { node, main: stableMainPath(main, realPathOf) }
 }
@@ -139,16 +163,16 @@ async function haveAccount({ run, places }: ServiceSetup, user: string | null): 
   throw new OperatorError(`The account ${name} could not be made: ${said}`)
 }
 
-async function started({ places, world }: ServiceSetup, systemctl: Systemctl): Promise<{ pid: number; url: string }> {
+async function started({ places, world }: ServiceSetup, keeper: ServiceKeeper): Promise<{ pid: number; url: string }> {
   const giveUpAt = world.monotonic() + startMs
   for (;;) {
-    const { pid, failed } = await systemctl.state()
+    const { pid, failed } = await keeper.state()
     const url = listeningAddress(places.dataDir, pid)
     if (pid !== null && url !== null) return { pid, url }
     if (failed !== null || world.monotonic() > giveUpAt) {
       const how = failed === null ? `does not listen after ${startMs / 1000} s` : `ended (${failed})`
       throw new OperatorError(
-        `The service is installed, and its server ${how}. See: journalctl ${places.isOfSystem ? '' : '--user '}-u svc-server -n 20. Settings: ${places.environmentFile}`,
+        `The service is installed, and its server ${how}. See: ${keeper.output}. Settings: ${places.environmentFile}`,
       )
     }
     await world.sleep(pollMs)

@@ -16,6 +16,7 @@ import { dataFiles } from '../../shared/lib/places.ts'
 import { shownProperties, stateFromSystemctl, type UnitState } from '../../shared/lib/unit-words.ts'
 import { OperatorError } from '../operator/people.ts'
 import { makeFolder } from '../process/make-folder.ts'
+import { serverLabel } from './server-plist.ts'
 import { unitName } from './server-unit.ts'
 
 /** Where a service has its files, and how its systemd is asked. */
@@ -39,11 +40,13 @@ export function servicePlaces({
   isOfSystem,
   home,
   dataDir,
+  platform = 'linux',
   root = '',
 }: {
   isOfSystem: boolean
   home: string
   dataDir: string
+  platform?: string
   root?: string
 }): ServicePlaces {
   if (isOfSystem)
@@ -56,7 +59,10 @@ export function servicePlaces({
     }
   return {
     isOfSystem,
-    unitFile: join(home, '.config/systemd/user', unitName),
+    unitFile:
+      platform === 'darwin'
+        ? join(home, 'Library/LaunchAgents', `${serverLabel}.plist`)
+        : join(home, '.config/systemd/user', unitName),
     environmentFile: join(home, '.config/svc/server.env'),
     dataDir,
     accountFile: null,
@@ -75,14 +81,30 @@ export const runTool: RunTool = (name, args) =>
     })
   })
 
+/** What keeps the server running: systemd or launchd. */
+export interface ServiceKeeper {
+  /** What a person types to see what the server says. */
+  readonly output: string
+  reach(): Promise<void>
+  /** Starts what the file says, and with each start of the machine or login. `isChanged`: another file than the one before. */
+  begin(of: { isChanged: boolean }): Promise<void>
+  /** Ends it, so that it is not started again. */
+  end(): Promise<void>
+  /** Once its file is gone. */
+  forget(): Promise<void>
+  state(): Promise<UnitState>
+}
+
 /** systemctl of the machine or of the person. */
-export class Systemctl {
+export class Systemctl implements ServiceKeeper {
+  readonly output: string
   private readonly run: RunTool
   private readonly scope: readonly string[]
 
   constructor(run: RunTool, { isOfSystem }: Pick<ServicePlaces, 'isOfSystem'>) {
     this.run = run
     this.scope = isOfSystem ? [] : ['--user']
+    this.output = `journalctl ${isOfSystem ? '' : '--user '}-u svc-server -n 20`
   }
 
   async reach(): Promise<void> {
@@ -94,13 +116,25 @@ export class Systemctl {
     )
   }
 
-  async must(...args: string[]): Promise<void> {
-    const { status, said } = await this.run('systemctl', [...this.scope, ...args])
-    if (status !== 0) throw new OperatorError(`\`systemctl ${[...this.scope, ...args].join(' ')}\` failed: ${said}`)
+  async begin({ isChanged }: { isChanged: boolean }): Promise<void> {
+    await this.must('daemon-reload')
+    await this.must('enable', 'svc-server')
+    await this.must(isChanged ? 'restart' : 'start', 'svc-server')
   }
 
-  async may(...args: string[]): Promise<void> {
-    await this.run('systemctl', [...this.scope, ...args])
+  end(): Promise<void> {
+    return this.must('disable', '--now', 'svc-server')
+  }
+
+  async forget(): Promise<void> {
+    await this.must('daemon-reload')
+    // One that failed is remembered although its file is gone. There may be none.
+    await this.run('systemctl', [...this.scope, 'reset-failed', 'svc-server'])
+  }
+
+  private async must(...args: string[]): Promise<void> {
+    const { status, said } = await this.run('systemctl', [...this.scope, ...args])
+    if (status !== 0) throw new OperatorError(`\`systemctl ${[...this.scope, ...args].join(' ')}\` failed: ${said}`)
   }
 
   async state(): Promise<UnitState> {

@@ -1,34 +1,25 @@
 import { build, parse } from 'plist'
 import { z } from 'zod'
 import { serviceLabel } from '../../shared/device/service-file.ts'
+import { launchdKeys, plistOf } from '../../shared/lib/launchd-words.ts'
 import { nodeFlags, restartSeconds, type ServiceDefinition, stopSeconds } from './definition.ts'
 import type { InstalledService } from './systemd-unit.ts'
 
-/**
- * The launchd agent. launchd knows no exit status that means "not again", so under it the daemon ends with 0 where it
- * would end with 78, and `SuccessfulExit: false` leaves it down (main.ts). `AbandonProcessGroup`: else launchd would end
- * run hosts with the daemon. `ProcessType: Interactive`: a background job is throttled, and its harnesses with it.
- */
+/** The launchd agent. Run hosts outlive the daemon (docs/adr/0007). */
 export function plistText(definition: ServiceDefinition): string {
   const { node, main, homeDir, env, umask, outFile } = definition
-  const text = build({
-    Label: serviceLabel,
-    ProgramArguments: [node, ...nodeFlags, main, 'run', '--service', 'launchd'],
-    EnvironmentVariables: { ...env, HOME: homeDir },
-    WorkingDirectory: homeDir,
-    Umask: umask,
-    RunAtLoad: true,
-    KeepAlive: { SuccessfulExit: false },
-    ThrottleInterval: restartSeconds.launchd,
-    ExitTimeOut: stopSeconds,
-    AbandonProcessGroup: true,
-    ProcessType: 'Interactive',
-    SoftResourceLimits: { NumberOfFiles: 65_536 },
-    StandardOutPath: outFile,
-    StandardErrorPath: outFile,
+  const keys = launchdKeys({
+    label: serviceLabel,
+    program: [node, ...nodeFlags, main, 'run'],
+    env,
+    homeDir,
+    umask,
+    outFile,
+    restartSeconds: restartSeconds.launchd,
+    stopSeconds,
+    leavesPrograms: true,
   })
-  // Some readers of XML take these characters for the end of a line unless they are written as numbers.
-  return `${text.replaceAll(/[\u0085\u2028\u2029]/g, (each) => `&#${each.charCodeAt(0)};`)}\n`
+  return plistOf(build(keys))
 }
 
 const ofOurs = z.object({

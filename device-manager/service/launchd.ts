@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { isDisabledIn, stateFromLaunchctl } from '../../shared/lib/launchd-words.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { serviceLabel } from '../../shared/device/service-file.ts'
 import { stopSeconds } from './definition.ts'
@@ -31,7 +32,7 @@ export function launchdManager({ file, outFile, run, world, uid }: LaunchdOption
     ]
     return {
       ...stateFromLaunchctl(shown.status === 0 ? shown.stdout : null),
-      enabled: existsSync(file) && !new RegExp(`"${serviceLabel}" => (disabled|true)`).test(disabled.stdout),
+      enabled: existsSync(file) && !isDisabledIn(disabled.stdout, serviceLabel),
     }
   }
 
@@ -79,19 +80,4 @@ async function reach(run: RunTool, domain: string): Promise<void> {
     `There is no session on the screen (${domain}) in which launchd could run the device manager: ${said}`,
     'Log in on the screen of this Mac as this user and type the command there; by ssh alone it works only while that session lasts.',
   )
-}
-
-/** Reads `launchctl print`; null: launchd does not know the service. Exported for its test. */
-export function stateFromLaunchctl(shown: string | null): Omit<ServiceState, 'enabled'> {
-  if (shown === null) return { loaded: false, running: false, failed: null, pid: null }
-  const pid = Number(/^\s*pid = (\d+)$/m.exec(shown)?.[1] ?? 0)
-  const exit = /^\s*last exit code = (\d+)/m.exec(shown)?.[1]
-  const isRunning = pid > 0
-  return {
-    loaded: true,
-    running: isRunning,
-    // After any other end launchd is about to start it again.
-    failed: !isRunning && exit === '0' ? 'by itself, status 0' : null,
-    pid: isRunning ? pid : null,
-  }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { stateFromLaunchctl as launchdState } from './launchd.ts'
+import { stateFromLaunchctl as launchdState } from '../../shared/lib/launchd-words.ts'
 import { pauseAfter } from './restart-pace.ts'
 import { stateFromSystemctl as systemdState } from '../../shared/lib/unit-words.ts'
 

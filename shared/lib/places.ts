@@ -50,6 +50,8 @@ export function stateDirTrouble(stateDir: string, platform: string): string | nu
 export const dataFiles = {
   /** The address of a running server on this machine: `{ url, pid }`. */
   server: 'server.json',
+  /** What a server says that launchd keeps running. */
+  serverOut: 'server.out',
   /** The login token of the first person. */
   loginToken: 'login-token',
   /** The key that encrypts secrets, unless the environment has it. */

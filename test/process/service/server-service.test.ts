@@ -11,7 +11,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { parse } from 'plist'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { serverPlistText } from '../../../control-plane/service/server-plist.ts'
 import { serverUnitText } from '../../../control-plane/service/server-unit.ts'
 import {
   installService,
@@ -21,6 +23,7 @@ import {
 } from '../../../control-plane/service/service.ts'
 import { servicePlaces, type RunTool } from '../../../control-plane/service/system.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
+import { programFile } from '../../kit/program-file.ts'
 
 // `svc-server install-service` and the like on a systemd of the test, which remembers what it was asked.
 
@@ -66,6 +69,8 @@ function setup({ isOfSystem = true, ...more }: Partial<ServiceSetup> & { isOfSys
     execPath: '/bin/sh',
     main: '/bin/sh',
     path: '/root/bin:/usr/bin',
+    home: join(root, 'home'),
+    uid: 501,
     ...more,
   }
 }
@@ -135,9 +140,8 @@ test('what cannot work is said before anything is written, and where to look whe
   await expect(installService(setup({ main: join(closed, 'main.js') }), null)).rejects.toThrow('is closed to others')
   await expect(installService(setup(), 'nobody-of-this-name')).rejects.toThrow('There is no account')
   await expect(installService(setup(), 'x; rm')).rejects.toThrow('is no name of an account')
-  await expect(installService(setup({ platform: 'darwin' }), null)).rejects.toThrow(
-    'no service of the server for darwin',
-  )
+  await expect(installService(setup({ platform: 'win32' }), null)).rejects.toThrow('no service of the server for win32')
+  await expect(installService(setup({ platform: 'darwin' }), null)).rejects.toThrow('a service of a person')
   const away: RunTool = async () => ({ status: null, stdout: '', said: 'spawn systemctl ENOENT' })
   await expect(installService(setup({ run: away }), null)).rejects.toThrow('There is no systemd')
   expect(existsSync(join(root, 'etc'))).toBe(false)
@@ -176,3 +180,78 @@ test('systemd finds nothing to complain about in the units', (context) => {
     expect([status, stderr.split('\n').filter((line) => line.includes('svc-server'))]).toEqual([0, []])
   }
 })
+
+/** launchd as far as a server meets it: what is loaded runs, unless it ends by itself. */
+function launchd(): { run: RunTool; asked: string[] } {
+  let isLoaded = false
+  const asked: string[] = []
+  const run: RunTool = async (name, args) => {
+    const [verb, what = ''] = args
+    const done = { status: 0, stdout: '', said: '' }
+    if (verb !== 'print' && verb !== 'print-disabled') asked.push(`${name} ${args.join(' ')}`)
+    if (verb === 'bootstrap' || verb === 'kickstart') {
+      isLoaded = true
+      isUp = server === 'listens'
+      if (isUp) listen()
+    }
+    if (verb === 'bootout') isLoaded = false
+    if (verb !== 'print' || !what.endsWith('/dev.svc.server')) return done
+    if (!isLoaded) return { status: 113, stdout: '', said: 'Could not find service' }
+    return { ...done, stdout: isUp ? '\tstate = running\n\tpid = 77\n' : '\tlast exit code = 0\n' }
+  }
+  return { run, asked }
+}
+
+test('on macOS a person has it kept by launchd, which has the server read the settings', async () => {
+  const { run: asks, asked } = launchd()
+  const places = servicePlaces({
+    isOfSystem: false,
+    home: join(root, 'home'),
+    dataDir: join(root, 'data'),
+    platform: 'darwin',
+  })
+  const mac = setup({ platform: 'darwin', places, run: asks })
+  const file = join(root, 'home/Library/LaunchAgents/dev.svc.server.plist')
+  expect(await installService(mac, null)).toMatchObject({ unit: file, user: null, changed: true, pid: 77 })
+  expect(asked.splice(0)).toEqual(['launchctl enable gui/501/dev.svc.server', `launchctl bootstrap gui/501 ${file}`])
+  expect([file, places.environmentFile].map((path) => statSync(path).mode & 0o777)).toEqual([0o644, 0o600])
+  expect(await serviceStatus(mac)).toMatchObject({ installed: true, enabled: true, running: true, pid: 77 })
+  // Again: it goes on; with another PATH it is loaded anew.
+  expect(await installService(mac, null)).toMatchObject({ changed: false })
+  expect(asked.splice(0)).toEqual([
+    'launchctl enable gui/501/dev.svc.server',
+    'launchctl kickstart gui/501/dev.svc.server',
+  ])
+  expect(await installService({ ...mac, path: '/opt/homebrew/bin' }, null)).toMatchObject({ changed: true })
+  expect(asked.splice(0)).toEqual([
+    'launchctl enable gui/501/dev.svc.server',
+    'launchctl bootout gui/501/dev.svc.server',
+    `launchctl bootstrap gui/501 ${file}`,
+  ])
+  expect(await uninstallService(mac)).toMatchObject({ changed: true, kept: [places.environmentFile, places.dataDir] })
+  expect([asked.splice(0), existsSync(file)]).toEqual([['launchctl bootout gui/501/dev.svc.server'], false])
+
+  server = 'fails'
+  await expect(installService(mac, null)).rejects.toThrow(/ended \(by itself, status 0\).*tail .*server\.out/)
+  const away: RunTool = async () => ({ status: 113, stdout: '', said: 'Could not find domain' })
+  await expect(installService({ ...mac, run: away }, null)).rejects.toThrow('no session on the screen')
+})
+
+test.runIf(process.platform === 'linux')(
+  'what launchd starts reads the settings, and ends with 0 where no start helps',
+  async () => {
+    const environmentFile = join(root, 'server.env')
+    const unit = { node: process.execPath, main: programFile('control-plane'), path: '/usr/bin:/bin', user: null }
+    const of = { homeDir: root, outFile: join(root, 'server.out') }
+    const keys = parse(serverPlistText({ ...unit, dataDir: join(root, 'data'), environmentFile }, of)) as {
+      ProgramArguments: string[]
+      EnvironmentVariables: Record<string, string>
+    }
+    writeFileSync(environmentFile, 'SVC_PORT=none\n')
+    const [program, ...words] = keys.ProgramArguments
+    const under = (line: readonly string[]) =>
+      spawnSync(program!, line, { env: keys.EnvironmentVariables, encoding: 'utf8' })
+    expect(under(words)).toMatchObject({ status: 0, stderr: expect.stringContaining('SVC_PORT') as string })
+    expect(under(words.slice(0, -2)).status).toBe(78)
+  },
+)
