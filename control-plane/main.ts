@@ -2,6 +2,7 @@
 import fs from 'node:fs'
 import { fitLaunchd } from '../shared/lib/launchd-words.ts'
 import { nodeTrouble } from './node-version.ts'
+import { handToService } from './service/hand-over.ts'
 
 const line = process.argv.slice(2)
 const isUnderLaunchd = line.slice(-2).join(' ') === '--service launchd'
@@ -12,5 +13,7 @@ if (trouble) {
   process.stderr.write(`${trouble}\n`)
   process.exit(78)
 }
+const handed = handToService(line)
+if (handed !== null) process.exit(handed)
 // An `await` cannot stand here: the bundle is CommonJS (scripts/build.ts).
 void import('./command.ts').then(({ runCommand }) => runCommand(isUnderLaunchd ? line.slice(0, -2) : line))

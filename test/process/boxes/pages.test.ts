@@ -334,7 +334,7 @@ describe.runIf(boxed.trouble === null)('typed on an empty machine', () => {
       as: { 'svc login': 'ann', 'svc device': 'ann' },
       onTerminal: { 'svc login': (line) => machine.login('ann', line, link) },
       before: {
-        'alias svc-server': () => {
+        'svc-server user add --name Ann': () => {
           const conf = box.give(join(import.meta.dirname, '../../../docs/proxy/nginx.conf'))
           box.type(`cp ${conf} /etc/nginx/conf.d/svc.conf; systemctl reload nginx`)
         },
@@ -361,7 +361,7 @@ describe.runIf(boxed.trouble === null)('typed on an empty machine', () => {
     // Root takes svc away while its services are stopped: none is left that would start what is gone.
     machine.type('ann', 'svc device uninstall-service')
     box.type('systemctl stop svc-server')
-    machine.type('root', 'unalias svc-server; svc uninstall --yes')
+    machine.type('root', 'svc uninstall --yes')
     expect(box.type('ls -R /etc/systemd/system')).not.toContain('svc-server')
   }, 600_000)
 })
