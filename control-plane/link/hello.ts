@@ -43,57 +43,75 @@ export interface Admitted {
   outcome: Reconciliation
 }
 
+export interface ToAdmit {
+  device: DeviceRow
+  hello: Hello
+  /** The device's live runs in the database when its hello came. */
+  before: readonly RunRow[]
+  linkId: string
+}
+
+export interface AdmitFacts {
+  replicaId: string
+  world: World
+  heartbeatMs: number
+  leaseMs: number
+}
+
+/** Says whether neither side knows of a run: such devices of a workspace may be admitted together. */
+export const isIdle = ({ hello, before }: Pick<ToAdmit, 'hello' | 'before'>): boolean =>
+  hello.runs.length === 0 && before.length === 0
+
 /**
- * Admits the device: records the link, rotates an old token, and reconciles the runs of both sides. Returns null when
- * the device was removed or connected anew since it was authenticated.
+ * Admits devices of one workspace in one transaction: records their links, rotates old tokens, and reconciles the runs of both sides.
+ * Each answer is null when the device was removed or connected anew since it was authenticated.
  */
-export async function admitDevice(
+export async function admitDevices(
   root: Knex,
-  input: {
-    device: DeviceRow
-    hello: Hello
-    /** The device's live runs in the database when its hello came. */
-    before: readonly RunRow[]
-    replicaId: string
-    linkId: string
-    world: World
-    heartbeatMs: number
-    leaseMs: number
-  },
-): Promise<Admitted | null> {
-  const { device, hello, world } = input
-  const now = world.now()
-  const admit = async (tx: Tx): Promise<Admitted | null> => {
-    const { replicaId, linkId } = input
-    const { version, platform, hostname, claimState } = hello
-    const link = { deviceUuid: device.deviceUuid, replicaId, linkId, version, platform, hostname, claimState, at: now }
-    const linked = await markLinked(tx, link)
-    if (!linked) return null
-    const newToken = await rotate(tx, device, hashToken(hello.token), world)
-    const outcome = await settle(tx, { device, hello, before: input.before, world })
-    await publish(tx, {
-      topic: 'device.changed',
-      key: device.publicId,
-      payload: { workspaceId: device.workspaceId },
-      at: now,
-    })
-    return {
-      outcome,
-      welcome: {
-        type: 'welcome',
-        deviceId: device.deviceUuid,
-        displayName: device.displayName,
-        heartbeatMs: input.heartbeatMs,
-        leaseMs: input.leaseMs,
-        serverTime: now,
-        capacity: device.maxConcurrent,
-        remoteControlRevoked: device.remoteControlRevokedAt !== null,
-        runs: outcome.verdicts,
-        newToken,
-      },
-    }
+  devices: readonly [ToAdmit, ...ToAdmit[]],
+  facts: AdmitFacts,
+): Promise<(Admitted | null)[]> {
+  const admit = async (tx: Tx) => {
+    const admitted: (Admitted | null)[] = []
+    for (const each of devices) admitted.push(await admitDevice(tx, each, facts))
+    return admitted
   }
-  return inTransaction(root, admit, { locks: [device.workspaceId] })
+  return inTransaction(root, admit, { locks: [devices[0].device.workspaceId] })
+}
+
+async function admitDevice(
+  tx: Tx,
+  { device, hello, before, linkId }: ToAdmit,
+  { replicaId, world, heartbeatMs, leaseMs }: AdmitFacts,
+): Promise<Admitted | null> {
+  const now = world.now()
+  const { version, platform, hostname, claimState } = hello
+  const link = { deviceUuid: device.deviceUuid, replicaId, linkId, version, platform, hostname, claimState, at: now }
+  const linked = await markLinked(tx, link)
+  if (!linked) return null
+  const newToken = await rotate(tx, device, hashToken(hello.token), world)
+  const outcome = await settle(tx, { device, hello, before, world })
+  await publish(tx, {
+    topic: 'device.changed',
+    key: device.publicId,
+    payload: { workspaceId: device.workspaceId },
+    at: now,
+  })
+  return {
+    outcome,
+    welcome: {
+      type: 'welcome',
+      deviceId: device.deviceUuid,
+      displayName: device.displayName,
+      heartbeatMs,
+      leaseMs,
+      serverTime: now,
+      capacity: device.maxConcurrent,
+      remoteControlRevoked: device.remoteControlRevokedAt !== null,
+      runs: outcome.verdicts,
+      newToken,
+    },
+  }
 }
 
 const leaseOf = ({ id, fence, leaseState }: RunRow) => `${id}/${fence}/${leaseState}`

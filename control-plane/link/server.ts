@@ -12,6 +12,7 @@ import type { Dispatcher } from '../run/offers/dispatcher.ts'
 import type { RunStarter } from '../run/offers/run-starter.ts'
 import { clientAddress } from '../http/headers.ts'
 import type { Log } from '../process/log.ts'
+import { Together } from '../process/together.ts'
 import type { Metrics } from '../process/metrics.ts'
 import type { RenewalDependencies } from '../resources/connections/renewal.ts'
 import { findDevice, markUnlinked } from '../resources/devices/store.ts'
@@ -19,7 +20,7 @@ import type { Bus } from '../db/bus.ts'
 import { settingsOf } from './device-settings.ts'
 import { CredentialRequests } from './credentials.ts'
 import { DeviceStates } from './device-states.ts'
-import { admitDevice, authenticate } from './hello.ts'
+import { admitDevices, authenticate, isIdle, type Admitted, type ToAdmit } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { Ingest } from './ingest.ts'
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
@@ -58,6 +59,9 @@ export interface LinkServerOptions {
   waiting?: WaitingLimits
 }
 
+/** Devices that are admitted at once: as long as a transaction of theirs lasts, others of the workspace wait. */
+const mostAdmitted = 50
+
 /**
  * Accepts devices' WebSockets, keeps the registry of links, and hands each message to the part that owns its subject.
  */
@@ -77,6 +81,8 @@ export class LinkServer {
   private readonly credentials: CredentialRequests
   private readonly unsubscribe: (() => void)[] = []
   private readonly waiting: WaitingLinks
+  /** Of a workspace, those that have no runs. */
+  private readonly admissions: Together<ToAdmit, Admitted | null>
   private draining = false
 
   constructor(options: LinkServerOptions) {
@@ -86,6 +92,11 @@ export class LinkServer {
     this.states = new DeviceStates(options)
     this.credentials = new CredentialRequests(options.connections)
     this.waiting = new WaitingLinks(options.waiting)
+    this.admissions = new Together({
+      most: mostAdmitted,
+      all: (devices) => admitDevices(options.root, devices, options),
+      onSplit: (error, count) => options.log.warn({ err: error, devices: count }, 'devices were not admitted together'),
+    })
   }
 
   start(): void {
@@ -170,7 +181,7 @@ export class LinkServer {
     }
     const linkId = world.uuid()
     const settings = await settingsOf(root, device, world.now())
-    const admitted = await admitDevice(root, { ...this.options, device, hello, before, linkId })
+    const admitted = await this.admit({ device, hello, before, linkId })
     if (!admitted) {
       session.close('revoked')
       return false
@@ -210,6 +221,13 @@ export class LinkServer {
     // A change made during the hello found no link to send it to.
     await this.deviceChanged(link)
     return true
+  }
+
+  /** Devices come together when their server or their network returns. One with runs waits for no other: theirs are decided meanwhile. */
+  private async admit(device: ToAdmit): Promise<Admitted | null> {
+    if (isIdle(device)) return this.admissions.add(device.device.workspaceId, device)
+    const [admitted] = await admitDevices(this.options.root, [device], this.options)
+    return admitted ?? null
   }
 
   private message(

@@ -54,16 +54,13 @@ export async function listFoldersOfUser(
   )
 }
 
+const ofDevice = folders.query(
+  'where workspace_id = ? and device = ? and removed_at is null order by created_at, short_id',
+)
+
 /** The folders on a device, oldest first. */
-export async function listFoldersOfDevice(db: Db, workspaceId: WorkspaceUuid, device: DeviceRef): Promise<FolderRow[]> {
-  return folders.list(
-    folders
-      .from(db)
-      .where({ workspace_id: workspaceId, device })
-      .whereNull('removed_at')
-      .orderBy(['created_at', 'short_id']),
-  )
-}
+export const listFoldersOfDevice = (db: Db, workspaceId: WorkspaceUuid, device: DeviceRef): Promise<FolderRow[]> =>
+  ofDevice.list(db, [workspaceId, device])
 
 export async function countFoldersOfDevice(db: Db, device: DeviceRef): Promise<number> {
   return countOf(db('folders').where({ device }).whereNull('removed_at'))

@@ -23,10 +23,10 @@ import { runs, type RunRow } from './store.ts'
  */
 export const placeInLine = 'coalesce(in_line_since, created_at)'
 
+const liveOfDevice = runs.query(`where ended_at is null and device = ? and lease_state <> 'none'`)
+
 /** Live runs that a device holds or is offered. */
-export async function listLiveOfDevice(db: Db, device: DeviceRef): Promise<RunRow[]> {
-  return runs.list(runs.from(db).whereNull('ended_at').where({ device }).whereNot({ lease_state: 'none' }))
-}
+export const listLiveOfDevice = (db: Db, device: DeviceRef): Promise<RunRow[]> => liveOfDevice.list(db, [device])
 
 const occupancy = query(
   `select 'run' as kind, device as one, harness as other, count(*) as amount from runs
