@@ -62,7 +62,8 @@ async function measureOn(
       target: atMost(2),
       rounds: context.rounds,
       ours: () => ours(),
-      peer: async () => [await startBareNodes()],
+      // What ours leaves to do, such as hosts that stand by anew, is none of the peer's.
+      peer: async () => (await device.whenWarm(standing), [await startBareNodes()]),
     })
   } finally {
     await device.end()
