@@ -129,7 +129,8 @@ export class Installation {
       () => this.#children.every((child) => child.exitCode !== null || child.signalCode !== null),
       'the programs end',
     )
-    rmSync(this.folder, { recursive: true, force: true })
+    // Run hosts that their daemon left write what they compiled at their end.
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20 })
   }
 }
 

@@ -111,7 +111,9 @@ async function upgradeUnderRuns(databaseUrl: string | null): Promise<void> {
     const enter = (phase: string) => writeFileSync(join(gate, 'phase'), phase)
     enter('begun')
     const agent = await api.createAgent({ name: 'worker', harness: 'command', command })
-    const runs = await Promise.all(Array.from({ length: count }, () => api.startRun(agent.id)))
+    const runs: string[] = []
+    // One after another: what is tried here is what becomes of runs, not a hundred starts at one moment beside their server.
+    while (runs.length < count) runs.push(await api.startRun(agent.id))
     const haveAsked = (phase: string) =>
       waitFor(() => runs.every((id) => existsSync(join(gate, `${id}.${phase}`))), `all runs ask svc: ${phase}`, {
         ms: limitMs / 4,
