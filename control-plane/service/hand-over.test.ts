@@ -2,6 +2,8 @@ import { expect, test } from 'vitest'
 import { factsFrom, isForServer, lineFor } from './hand-over.ts'
 
 const shown = `LoadState=loaded
+ActiveState=inactive
+UnitFileState=enabled
 User=svc
 SupplementaryGroups=docker
 Environment=PATH=/usr/bin:/bin SVC_DATA_DIR=/var/lib/svc
@@ -67,6 +69,12 @@ test('a service of a person has no account of its own, and a data folder may hav
   const service = factsFrom(own)!
   expect(service).toMatchObject({ user: '', dataDir: '/home/ann/my data' })
   expect(lineFor(service, ['node']).filter((word) => word.startsWith('--uid'))).toEqual([])
+})
+
+test('a unit that nobody uses keeps no server; one that was started does', () => {
+  const unused = shown.replace('=enabled', '=disabled')
+  expect(factsFrom(unused)).toBeNull()
+  expect(factsFrom(unused.replace('ActiveState=inactive', 'ActiveState=active'))).not.toBeNull()
 })
 
 test('where there is no systemd, no service, or one that is not of svc, nothing is handed on', () => {

@@ -50,16 +50,18 @@ export function isForServer(argv: readonly string[], env: Readonly<Record<string
 
 /** What `systemctl show` says; empty where there is no systemd. */
 function shown(scope: readonly string[]): string {
-  const properties = 'LoadState,User,SupplementaryGroups,Environment,EnvironmentFiles'
+  const properties = 'LoadState,ActiveState,UnitFileState,User,SupplementaryGroups,Environment,EnvironmentFiles'
   const options = { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' }, timeout: 10_000 } as const
   return spawnSync('systemctl', [...scope, 'show', unitName, `--property=${properties}`], options).stdout ?? ''
 }
 
-/** Reads what `systemctl show` says; null: there is no such service, or none that `svc-server install-service` wrote. */
+/** Reads what `systemctl show` says; null: there is no such service, it is not used, or `svc-server install-service` did not write it. */
 export function factsFrom(text: string): ServiceFacts | null {
   const values = Map.groupBy(text.split('\n'), (line) => line.slice(0, line.indexOf('=')))
   const all = (name: string) => (values.get(name) ?? []).map((line) => line.slice(name.length + 1))
-  if (all('LoadState')[0] !== 'loaded') return null
+  // One that came with a package and was never used keeps no server.
+  const isKept = all('UnitFileState')[0]?.startsWith('enabled') === true || all('ActiveState')[0] === 'active'
+  if (all('LoadState')[0] !== 'loaded' || !isKept) return null
   const variables = all('Environment').join(' ')
   const named = [...variables.matchAll(/(?:^|\s)(?:"SVC_DATA_DIR=([^"]*)"|SVC_DATA_DIR=(\S+))/g)].at(-1)
   const dataDir = named?.[1] ?? named?.[2] ?? ''

@@ -41,7 +41,6 @@ export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>
   'backup.md': { 'svc-server start': 'serves until it is ended; test/process/server/backup.test.ts starts one' },
   'team-server.md': {
     'runuser -u postgres': 'needs root and the PostgreSQL of the machine; test/process/boxes types it',
-    'alias svc-server=': 'the test has svc-server by its name; test/process/boxes types it',
     'svc-server install-service': 'changes the services of the system; test/process/service does it with a stand-in',
     'svc-server service-status': 'asks the systemd of the machine; test/process/service does it with a stand-in',
     'systemctl restart': 'of the service above',

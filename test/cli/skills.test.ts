@@ -1,9 +1,10 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeSkill } from '../api/facts/kit/skills.ts'
 import { startGitServer, type GitServer } from '../kit/git-server.ts'
+import { commandsOf } from './page-blocks.ts'
 import { useRealServer } from './real-server.ts'
 
 // The commands of skills, by the real `svc` against a real server.
@@ -15,8 +16,9 @@ const real = useRealServer({ SVC_ALLOW_HOSTS: '127.0.0.1' })
 const call = (line: readonly string[]) => real.svc(['skill', ...line])
 
 test('all commands of docs/skills.md work in their order', async () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/skills.md'), 'utf8')
-  const lines = page.split('\n').filter((line) => line.startsWith('svc skill '))
+  const lines = commandsOf('skills.md')
+    .filter((line) => line.startsWith('svc skill '))
+    .map((line) => line.replaceAll('\\\n', ' '))
   expect(lines.length).toBe(15)
   const agent = await real.server.createAgent({})
   git.repo('skills.git').commit({ skills: { changelog: { 'SKILL.md': 'Write it.' }, other: { 'SKILL.md': 'x' } } })
