@@ -38,6 +38,10 @@ test('what is about the service itself, names a server or asks for help is done 
   expect(isForServer(['token', 'list'], { SVC_DATA_DIR: '' })).toBe(true)
 })
 
+test('what was handed on once is not handed on again, also where the settings empty the data folder', () => {
+  expect(isForServer(['token', 'list'], { SVC_DATA_DIR: '', HANDED_TO_SVC_SERVER: '1' })).toBe(false)
+})
+
 test('account, groups, settings and data folder are those of the service', () => {
   const service = factsFrom(shown)!
   expect(lineFor(service, ['/opt/node', 'main.js', 'user', 'add', '--name', 'Ann $HOME ${PATH}'])).toEqual([
@@ -51,6 +55,7 @@ test('account, groups, settings and data folder are those of the service', () =>
     '--property=EnvironmentFile=-/etc/svc/server.env',
     '--property=EnvironmentFile=-/etc/svc/more.env',
     '--setenv=SVC_DATA_DIR=/var/lib/svc',
+    '--setenv=HANDED_TO_SVC_SERVER=1',
     '--',
     '/opt/node',
     'main.js',

@@ -21,6 +21,8 @@ interface ServiceFacts {
 const aboutService: ReadonlySet<string> = new Set(['start', 'install-service', 'uninstall-service', 'service-status'])
 /** Their file is named from the folder in which they are typed. */
 const withFile: ReadonlySet<string> = new Set(['backup', 'restore'])
+/** Set for a command that was handed on, whatever the settings of the service say of its data folder: it is not handed on again. */
+const mark = 'HANDED_TO_SVC_SERVER'
 const namesServer = /^--(?:data-?dir|database-?url)(?:=|$)/i
 
 /** Has the service's account do what was typed; returns its exit status, or null where who typed it does it. */
@@ -45,7 +47,7 @@ export function isForServer(argv: readonly string[], env: Readonly<Record<string
   const [command = 'start'] = argv
   if (command.startsWith('-') || aboutService.has(command)) return false
   if (argv.some((word) => namesServer.test(word) || word === '--help' || word === '--version')) return false
-  return !env['SVC_DATA_DIR'] && !env['SVC_DATABASE_URL']
+  return !env[mark] && !env['SVC_DATA_DIR'] && !env['SVC_DATABASE_URL']
 }
 
 /** What `systemctl show` says; empty where there is no systemd. */
@@ -65,7 +67,6 @@ export function factsFrom(text: string): ServiceFacts | null {
   const variables = all('Environment').join(' ')
   const named = [...variables.matchAll(/(?:^|\s)(?:"SVC_DATA_DIR=([^"]*)"|SVC_DATA_DIR=(\S+))/g)].at(-1)
   const dataDir = named?.[1] ?? named?.[2] ?? ''
-  // What is handed on without it would be handed on for ever.
   if (dataDir === '') return null
   return {
     user: all('User')[0] ?? '',
@@ -89,8 +90,9 @@ export function lineFor(service: ServiceFacts, program: readonly string[]): stri
     ...(groups === '' ? [] : [`--property=SupplementaryGroups=${groups}`]),
     ...environmentFiles.map((file) => `--property=EnvironmentFile=-${file}`),
     `--setenv=SVC_DATA_DIR=${dataDir}`,
+    `--setenv=${mark}=1`,
     '--',
-    // systemd puts the values of variables in.
+    // systemd puts the value of a variable where its name stands after `$`; two of them stand for one.
     ...program.map((word) => word.replaceAll('$', '$$$$')),
   ]
 }

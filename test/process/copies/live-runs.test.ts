@@ -15,7 +15,7 @@ import { Installation } from './installation.ts'
 
 // Upgrades under runs that are live: none is lost, started twice or ended by it.
 
-/** `COPIES_RUNS=100` takes as many as a machine is to hold. */
+/** `COPIES_RUNS=100` takes as many as a machine is to hold: up to 10, or a multiple of 10. */
 const count = Number(process.env['COPIES_RUNS'] ?? (isLong ? 20 : 4))
 /** Each run asks svc in each phase, and two processors start some four of it in a second. */
 const limitMs = 600_000 + count * 15_000
