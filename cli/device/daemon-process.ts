@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ControlStatus } from '../../shared/device/control.ts'
+import { daemonPatience } from '../../shared/device/patience.ts'
 import { programUrl } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { askDaemonIfThere } from './daemon-control.ts'
@@ -12,7 +13,7 @@ import type { DevicePlaces } from '../machine/paths.ts'
 
 // Starts the daemon of this machine in the background or in this terminal, and waits for it.
 
-const startMs = 20_000
+const { startMs, linkMs, stopMs } = daemonPatience
 const pollMs = 50
 
 /** Variables of a run or of the caller's set-up that must not reach the daemon: its harnesses would get them. */
@@ -100,19 +101,30 @@ export async function startDaemon(places: DevicePlaces, world: World): Promise<C
 }
 
 /**
- * Resolves when the daemon has its link. Fails when `exit` returns how the daemon ended, or when there is no link in
- * time.
+ * Resolves when the daemon has its link. Fails when `exit` returns how the daemon ended, when no daemon answers in time,
+ * or when the one that answers has no link in time (`daemonPatience`).
  */
 export async function waitForLink(
   places: DevicePlaces,
   world: World,
   { exit }: { exit: () => string | null },
 ): Promise<ControlStatus> {
-  const giveUpAt = world.monotonic() + startMs
+  const began = world.monotonic()
+  let answeredAt: number | null = null
   let last: ControlStatus | null = null
-  while (world.monotonic() < giveUpAt && exit() === null) {
-    if (existsSync(places.daemon)) last = await askDaemonIfThere(places, { op: 'status' })
-    if (last?.link.state === 'connected') return last
+  const isPatient = () => {
+    const now = world.monotonic()
+    if (answeredAt === null) return now - began < startMs
+    // An attempt that goes on may need this long on a busy machine; one that failed has said what is wrong.
+    return now - answeredAt < (last?.link.lastError === null ? startMs : linkMs)
+  }
+  while (isPatient() && exit() === null) {
+    const status = existsSync(places.daemon) ? await askDaemonIfThere(places, { op: 'status' }) : null
+    if (status !== null) {
+      last = status
+      answeredAt ??= world.monotonic()
+    }
+    if (status?.link.state === 'connected') return status
     await world.sleep(pollMs)
   }
   throw startFailure(places, { exit: exit(), last })
@@ -149,9 +161,9 @@ const told = (text: string): string[] => lastLines(text.replaceAll(/^\s+at .*\n?
 
 const shown = (lines: readonly string[]) => (lines.length === 0 ? '' : ` It said:\n${lines.join('\n')}`)
 
-/** Resolves with true when no daemon answers any more and its record is gone, or with false after `limitMs`. */
-export async function waitUntilStopped(places: DevicePlaces, world: World, limitMs: number): Promise<boolean> {
-  const giveUpAt = world.monotonic() + limitMs
+/** Resolves with true when no daemon answers any more and its record is gone, or with false when it does not end in time. */
+export async function waitUntilStopped(places: DevicePlaces, world: World): Promise<boolean> {
+  const giveUpAt = world.monotonic() + stopMs
   while (world.monotonic() < giveUpAt) {
     const isThere = existsSync(places.daemon) || (await askDaemonIfThere(places, { op: 'status' })) !== null
     if (!isThere) return true

@@ -6,8 +6,6 @@ import { askDaemon } from './daemon-control.ts'
 import { startDaemon, waitForLink, waitUntilStopped } from './daemon-process.ts'
 import { askService, serviceOfThisDevice } from './service-program.ts'
 
-const stopMs = 30_000
-
 /** Stops the daemon where one runs, and starts it; live runs go on. Resolves when the new one has its link. */
 export async function restartDaemon(
   { out, world }: CommandContext,
@@ -22,7 +20,7 @@ export async function restartDaemon(
   if (running !== null) {
     const { runs } = await askDaemon(places, { op: 'stop' })
     if (runs.length > 0) out.message(`svc: ${runs.length} live runs go on; the new device manager takes them up.`)
-    if (!(await waitUntilStopped(places, world, stopMs))) {
+    if (!(await waitUntilStopped(places, world))) {
       throw new CliError('daemon_still_runs', `The device manager (pid ${running.pid}) has not ended.`, {
         exit: 'no_daemon',
         remediation: 'See `svc device logs`, and try again.',

@@ -9,6 +9,7 @@ import {
   type ControlStatus,
   type ControlValue,
 } from '../../shared/device/control.ts'
+import { daemonPatience } from '../../shared/device/patience.ts'
 import { jsonLine, jsonLineReader } from '../../shared/lib/lines.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { nodeFlags } from './definition.ts'
@@ -24,7 +25,7 @@ export interface DaemonPlaces {
 }
 
 const pollMs = 100
-const stopMs = 30_000
+const { stopMs } = daemonPatience
 
 /** null when no daemon answers. */
 export async function daemonStatus(places: DaemonPlaces): Promise<ControlStatus | null> {

@@ -1,8 +1,9 @@
+import { daemonPatience } from '../../shared/device/patience.ts'
 import type { ServiceValue } from '../../shared/device/service.ts'
 import { installedText, mustBeAllowed, refuseOtherStateDir, type ServiceContext } from './context.ts'
 import { ServiceError } from './service-error.ts'
 
-const startMs = 20_000
+const { startMs } = daemonPatience
 const pollMs = 250
 
 /** The daemon that answers, and whether the service started it. */

@@ -13,8 +13,6 @@ import { programNames } from '../../../shared/releases/copy.ts'
 import { askYesOrNo } from '../../machine/ask.ts'
 import { devicePlaces, loginPath, serverPlaces } from '../../machine/paths.ts'
 
-const stopMs = 30_000
-
 /**
  * `uninstall`: shows what it would remove, asks, and removes the service, the names of the programs and all versions. What people made (login,
  * device, spool, the server's data) stays, or goes with --purge, once a backup of it is whole.
@@ -40,7 +38,7 @@ export const uninstall: Flow = async (context) => {
   if (values.local['yes'] !== true) await confirm(context, result)
   if (service !== null) await askService(places, 'uninstall')
   else if (status !== null) await askDaemonIfThere(places, { op: 'stop' })
-  if (status !== null && !(await waitUntilStopped(places, context.world, stopMs)))
+  if (status !== null && !(await waitUntilStopped(places, context.world)))
     throw new CliError('daemon_still_runs', `The device manager (pid ${status.pid}) has not ended.`, {
       exit: 'no_daemon',
       remediation: 'Nothing was removed. Type the command again in a moment.',

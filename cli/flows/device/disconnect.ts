@@ -13,8 +13,6 @@ import { askService, serviceOfThisDevice } from '../../device/service-program.ts
 import { readIdentity } from '../../device/this-device.ts'
 import { callerWith } from '../../sign-in/caller.ts'
 
-const stopMs = 30_000
-
 /**
  * `device disconnect`: revokes the token first and forgets it last, so that the command can be repeated if a step in
  * between fails. With --local it forgets the token without asking the server, which may be gone. The spool stays while it holds events that the server does not have.
@@ -36,7 +34,7 @@ export const deviceDisconnect: Flow = async (context) => {
     // The daemon may have ended by itself when the server told it that it was removed.
     if (status.service?.startedByService === true && !(await isMachines(places))) await askService(places, 'stop')
     else await askDaemonIfThere(places, { op: 'stop' })
-    if (!(await waitUntilStopped(places, world, stopMs))) {
+    if (!(await waitUntilStopped(places, world))) {
       throw new CliError('daemon_still_runs', `The device manager (pid ${status.pid}) has not ended yet.`, {
         exit: 'no_daemon',
         remediation: 'Type `svc device disconnect` again in a moment.',

@@ -17,10 +17,10 @@ import { Installation } from './installation.ts'
 
 /** `COPIES_RUNS=100` takes as many as a machine is to hold: up to 10, or a multiple of 10. */
 const count = Number(process.env['COPIES_RUNS'] ?? (isLong ? 20 : 4))
-/** Each run asks svc in each phase, and two processors start some four of it in a second. */
+/** Each run asks svc in each phase, once in `pauseS` and what a busy machine adds. */
 const limitMs = 600_000 + count * 15_000
-/** Between two questions of a run: all of them leave the processors some time. */
-const pauseS = Math.ceil(count / 10)
+/** Between two questions of a run: svc takes a quarter of a second of a processor, and they are to have time for what is tried. */
+const pauseS = Math.ceil(count / 3)
 /** A device takes up to 10 runs at once. */
 const deviceCount = Math.ceil(count / 10)
 
