@@ -12,7 +12,7 @@ const usage = `usage: npm run release -- [options]
   --release VERSION     the version (default: that of package.json)
   --platform PLATFORM   build for these alone: ${platforms.join(', ')}; repeatable
   --kind KIND           build these alone: ${packageKinds.join(', ')}; repeatable
-  --node PLATFORM=FILE  Node for a platform: the tar.gz of nodejs.org (npm has none for darwin-arm64)
+  --node PLATFORM=FILE  another Node for a platform: a tar.gz of nodejs.org
   --sign KEY            sign with this private key (PEM, Ed25519), whose public key the copies then ask of later releases
   --from URL            the address at which the files will lie, for the formula of Homebrew
 `

