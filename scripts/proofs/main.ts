@@ -50,7 +50,10 @@ async function main(asked: Asked): Promise<number> {
     const { proveReturns } = await import('./returns.ts')
     const { prove } = await import('./prove.ts')
     const { machineFacts, tableOf } = await import('./report.ts')
-    const options = { seed, databaseUrl: cluster?.url ?? null, say, stopped: untilStopped() }
+    const { makeEmpty } = await import('./restore.ts')
+    const databaseUrl = cluster?.urlOf('proof') ?? null
+    if (databaseUrl !== null) await makeEmpty(databaseUrl)
+    const options = { seed, databaseUrl, say, stopped: untilStopped() }
     const proof =
       returns > 0 ? await proveReturns({ ...options, count: returns }) : await prove({ ...options, minutes })
     const document = { seed, database, machine: machineFacts(), ...proof }

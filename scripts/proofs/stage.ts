@@ -1,17 +1,14 @@
-import { execFile } from 'node:child_process'
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { compileCache } from '../../test/kit/compile-cache.ts'
 import { anyOf, faultsOf, type Fault } from '../../test/kit/faults.ts'
 import { KilledHosts } from '../../test/kit/killed-hosts.ts'
-import { programFile } from '../../test/kit/program-file.ts'
 import { delay, waitFor } from '../../test/kit/programs.ts'
 import { whyNoSmallDisk } from '../../test/kit/small-disk.ts'
 import { TestApi } from '../../test/kit/system-api.ts'
 import { TestSystem } from '../../test/kit/system.ts'
 import { Absences } from './absences.ts'
 import type { Account } from './promises.ts'
+import { restoreServers } from './restore.ts'
 
 // The system of a proof: real programs with the settings that they have when nothing is set, and what is done to them.
 
@@ -73,7 +70,8 @@ export async function openStage({ random, account, databaseUrl, say }: StageOpti
   const { fullDisk, reroute, ...always } = struck
   const faults: Record<string, Fault> = {
     ...always,
-    ...(databaseUrl === null ? { restore: () => restore(system, { absences, random }) } : { reroute }),
+    restore: () => restoreServers(system, { absences, waitMs: random() * longestMs.cut, databaseUrl }),
+    ...(databaseUrl !== null && { reroute }),
     ...(noDisk === null && { fullDisk }),
     clock: async () => {
       const file = anyOf(Object.values(clocks), random)!
@@ -122,29 +120,4 @@ async function addDevice(system: TestSystem): Promise<void> {
   writeFileSync(join(device.homeDir, '.profile'), `export PATH='${bin}':"$PATH"\n`)
   await device.enrol(system.api, system.proxy.url)
   await device.start()
-}
-
-/** A backup that is made while runs are under way, and a server that is what it was then. */
-async function restore(
-  system: TestSystem,
-  { absences, random }: { absences: Absences; random: () => number },
-): Promise<void> {
-  const file = join(system.root, `backup-${Date.now()}.tar`)
-  // All that is said from here on is unknown to the server that comes.
-  const known = absences.begin('state')
-  await operate(system, 'backup', file)
-  await delay(random() * longestMs.cut)
-  const back = absences.begin('server')
-  await system.server.kill9()
-  await operate(system, 'restore', file, '--replace')
-  await system.server.start()
-  back()
-  known()
-  rmSync(file)
-}
-
-async function operate({ server, root }: TestSystem, ...args: readonly string[]): Promise<void> {
-  const line = ['--disable-warning=ExperimentalWarning', programFile('control-plane'), ...args]
-  const env = { PATH: process.env['PATH'] ?? '', HOME: root, SVC_DATA_DIR: server.dataDir, ...compileCache }
-  await promisify(execFile)(process.execPath, line, { env, cwd: root })
 }
