@@ -184,6 +184,12 @@ function setAside({ database, key }: Places, { hasKey, stamp }: { hasKey: boolea
     replaced.push(name)
   }
   foldLog(database)
+  // Those of a database that somebody removed: SQLite would add what is in them to whichever has the name.
+  for (const log of ['-wal', '-journal'].map((end) => `${database}${end}`)) {
+    aside(log)
+    rmSync(log, { force: true })
+  }
+  rmSync(`${database}-shm`, { force: true })
   aside(database)
   if (hasKey) aside(key)
   return replaced

@@ -293,3 +293,24 @@ test('a restore that died between its steps is made again', async () => {
   })
   expect(leftIn(target).filter((name) => name.includes('restoring'))).toEqual([])
 })
+
+test('the log of a database that somebody removed is not taken for that of the one which comes', async () => {
+  fill(target, [])
+  const log = `${target.databaseUrl}-wal`
+  const database = new BetterSqlite3(target.databaseUrl)
+  database.pragma('journal_mode = WAL')
+  database.prepare("insert into server_keys (name, value, created_at) values ('stale', 'x', 1)").run()
+  const written = readFileSync(log)
+  database.close()
+  rmSync(target.databaseUrl)
+  rmSync(join(target.dataDir, 'secrets.key'))
+  writeFileSync(log, written)
+  const { replaced } = await restore(await archiveOf(bodyOf()))
+  expect(replaced).toEqual([expect.stringContaining('svc.db-wal.replaced-')])
+  expect(readFileSync(replaced[0]!)).toEqual(written)
+  const restored = new BetterSqlite3(target.databaseUrl)
+  expect(restored.prepare("select name from server_keys where name in ('stale', 'files_mark')").pluck().all()).toEqual([
+    'files_mark',
+  ])
+  restored.close()
+})
