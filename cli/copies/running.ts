@@ -99,7 +99,8 @@ export async function restartServices(units: readonly string[]): Promise<string 
   return ended.failed ? (ended.stderr || ended.shortMessage || '').trim().slice(0, 1_000) : null
 }
 
-const restartMs = 2 * 60_000
+/** For all that a restart waits for (`daemonPatience`), with time to spare. */
+const restartMs = 6 * 60_000
 
 /** Has the svc of the current version restart the daemon, so that what starts it is what it shall be. */
 export async function restartByCurrent(prefix: Prefix): Promise<void> {

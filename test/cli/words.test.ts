@@ -14,6 +14,14 @@ beforeEach(() => {
 })
 afterEach(() => home.close())
 
+/** Has a login of a server that answers so, and returns what it receives. */
+async function signIn(answer: Parameters<ServedHome['serve']>[0]) {
+  const { url: server, received } = await home.serve(answer)
+  mkdirSync(join(home.dir, 'config'), { recursive: true })
+  writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify({ server, token: 'svc_pat_x' }))
+  return received
+}
+
 test('svc alone says where to begin, on less than a screen', async () => {
   const alone = await home.svc([])
   expect(alone).toMatchObject({ status: 0, stderr: '' })
@@ -55,27 +63,27 @@ test('a cancel that is under way is called so', async () => {
   )
   // To a program the status is what the server says.
   expect(JSON.parse(end.stdout)).toMatchObject({ status: 'running' })
-  const shown = await home.svc(['run', 'cancel', 'current', '-o', 'tsv'], { env })
-  expect(shown.stdout).toContain('being cancelled\n')
-  expect(shown.stdout).not.toContain('running')
-  expect(JSON.parse(end.stdout)).toMatchObject({ id: runId })
+  const tsv = await home.svc(['run', 'cancel', 'current', '-o', 'tsv'], { env })
+  expect(tsv.stdout).toContain('running')
+  expect(tsv.stdout).not.toContain('being')
+})
+
+test('to a person a run that is being cancelled is shown so', async () => {
+  await signIn(() => ({ body: { object: 'run', id: runId, status: 'running', waitingOn: null } }))
+  const terminal = onTerminal(home, ['run', 'cancel', runId])
+  expect(await terminal.ended, terminal.shown.text).toBe(0)
+  expect(terminal.shown.text).toContain('being cancelled\r\n')
+  expect(terminal.shown.text).not.toContain('running')
 })
 
 describe('what nothing brings back', () => {
   const line = ['secret', 'delete', 'sec_7kP2nV5xQbD8rM1c']
-  const signIn = async () => {
-    const { url: server, received } = await home.serve(() => ({ status: 204 }))
-    mkdirSync(join(home.dir, 'config'), { recursive: true })
-    writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify({ server, token: 'svc_pat_x' }))
-    return received
-  }
-
   test.each([
     ['y\r', 0, 1],
     ['\r', 1, 0],
     ['\x03', 1, 0],
   ])('is asked about on a terminal: %j', async (typed, status, deleted) => {
-    const received = await signIn()
+    const received = await signIn(() => ({ status: 204 }))
     const terminal = onTerminal(home, line)
     try {
       const asked = 'svc secret delete sec_7kP2nV5xQbD8rM1c: go on? [y/N]'
@@ -89,7 +97,7 @@ describe('what nothing brings back', () => {
   })
 
   test('is done at once with --yes, and where nobody can be asked', async () => {
-    const received = await signIn()
+    const received = await signIn(() => ({ status: 204 }))
     expect(await onTerminal(home, [...line, '--yes']).ended).toBe(0)
     expect((await home.svc(line)).status).toBe(0)
     expect((await home.svc([...line, '--yes'])).status).toBe(0)

@@ -25,8 +25,9 @@ export const runCancel: Flow = async (context) => {
   const { body: run } = await client.call(callOf(context))
   const [id, status] = [textAt(run, 'id'), textAt(run, 'status')]
   const isLive = status === 'running' || status === 'queued'
-  // A device ends it in a while; to a person it would look as if nothing had been done.
-  const shown = isLive && context.out.format !== 'json' ? { ...(run as object), status: 'being_cancelled' } : run
+  // A device ends it in a while; to a person it would look as if nothing had been done. Programs get the word of the API.
+  const isForPerson = context.out.isTerminal && context.out.format !== 'json'
+  const shown = isLive && isForPerson ? { ...(run as object), status: 'being_cancelled' } : run
   await printReply(context, shown)
   if (isLive)
     context.out.message(
