@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, realpathSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
 import { compileCache } from '../../test/kit/compile-cache.ts'
@@ -55,17 +55,23 @@ function ofSqlite({ server, root }: TestSystem): BackupWay {
   }
 }
 
-/** The folder of files and the key are those that the replicas have: as with a bucket, they are not lost with the database. */
-function ofPostgres(url: string): BackupWay {
+/** Where a program of PostgreSQL's clients is: beside the server's, which may have links in another folder; else wherever the PATH says. */
+function clientProgram(name: string): string {
   const programs = findPostgres()
   if (programs === null) throw new Error('PostgreSQL is not installed.')
+  const beside = join(dirname(realpathSync(join(programs, 'postgres'))), name)
+  return existsSync(beside) ? beside : name
+}
+
+/** The folder of files and the key are those that the replicas have: as with a bucket, they are not lost with the database. */
+function ofPostgres(url: string): BackupWay {
   return {
     extension: 'dump',
-    backup: async (file) => void (await run(join(programs, 'pg_dump'), ['--format=custom', `--file=${file}`, url])),
+    backup: async (file) => void (await run(clientProgram('pg_dump'), ['--format=custom', `--file=${file}`, url])),
     restore: async (file) => {
       await makeEmpty(url)
       const options = ['--no-owner', '--exit-on-error', '--single-transaction', `--dbname=${url}`]
-      await run(join(programs, 'pg_restore'), [...options, file])
+      await run(clientProgram('pg_restore'), [...options, file])
     },
   }
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { RunEvent } from '../../shared/api/run-events.ts'
 import type { RunDetail } from '../../shared/api/runs.ts'
 import { changeSetIsRight, goneMs } from '../../test/kit/invariants.ts'
 import { delay, nothingNames, waitFor } from '../../test/kit/programs.ts'
@@ -94,12 +95,14 @@ interface Seen {
 }
 
 async function examine(stage: Stage, worker: Scenario, { runId, run, from, seenAt, done }: Seen): Promise<void> {
-  const { account, absences, killed, system, api } = stage
+  const { account, absences, killed, system } = stage
   const time = { from, to: seenAt }
   await nothingNames(runId, goneMs)
   const isDone = existsSync(done)
   const doneAt = isDone ? statSync(done).mtimeMs : null
-  const events = run === null ? [] : await patiently(() => api.events(runId))
+  const events = run === null ? [] : await eventsOf(stage, runId, from)
+  // It ended, and then the servers were restored from a backup that is older than the run.
+  if (events === 'unknown') return account.tried('starts')
   killed.read(system.device.log)
   const exitReason = run?.exitReason ?? null
   const changeSet = run === null ? null : await changeSetOf(stage, runId)
@@ -127,6 +130,14 @@ async function examine(stage: Stage, worker: Scenario, { runId, run, from, seenA
   const returnMs = run !== null && doneAt !== null ? absences.returnMs({ from: doneAt, to: seenAt }) : null
   if (returnMs !== null && !excuses.isRestored) account.returned(returnMs)
 }
+
+/** `unknown`: the run was made after the backup that the servers were restored from. */
+const eventsOf = ({ api, absences }: Stage, runId: string, from: number): Promise<RunEvent[] | 'unknown'> =>
+  patiently(async () => {
+    const { status } = await api.raw('GET', `/runs/${runId}`)
+    if (status === 404 && absences.met('state', { from, to: Date.now() })) return 'unknown'
+    return api.events(runId)
+  })
 
 /** A run may have none where its host was killed before there was a base, and where the disk had no room for it. It says so. */
 function isWhole(changeSet: ChangeSet | { missing: string }, folder: string, { isKilled, hadFullDisk }: Excuses): void {
