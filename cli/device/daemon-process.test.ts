@@ -7,6 +7,7 @@ import type { ControlStatus } from '../../shared/device/control.ts'
 import { daemonPatience } from '../../shared/device/patience.ts'
 import { jsonLine } from '../../shared/lib/lines.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
+import type { CommandContext } from '../context/context.ts'
 import type { CliError } from '../errors/cli-error.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 import { waitForLink, waitUntilStopped } from './daemon-process.ts'
@@ -18,6 +19,7 @@ let folder: string
 let places: DevicePlaces
 let server: Server | null
 let now: number
+let told: string[]
 /** What happens at these times of the clock. */
 let plan: { atMs: number; does: () => Promise<void> }[]
 const world: World = {
@@ -38,6 +40,7 @@ beforeEach(() => {
   } as DevicePlaces
   server = null
   now = 0
+  told = []
   plan = []
 })
 afterEach(() => {
@@ -69,7 +72,8 @@ async function stops(): Promise<void> {
 const connected = { state: 'connected', since: 0, lastError: null } as const
 const connecting = { state: 'connecting', since: 0, lastError: null } as const
 const failing = { state: 'connecting', since: 0, lastError: 'connect ECONNREFUSED' } as const
-const waiting = (exit: () => string | null = () => null) => waitForLink(places, world, { exit })
+const context = { world, out: { message: (text: string) => void told.push(text) } } as unknown as CommandContext
+const waiting = (exit: () => string | null = () => null) => waitForLink(places, context, { exit })
 const codeOf = (promise: Promise<unknown>) =>
   promise.then(
     () => 'none',
@@ -79,6 +83,7 @@ const codeOf = (promise: Promise<unknown>) =>
 test('a device manager that a busy machine starts slowly is waited for', async () => {
   plan = [{ atMs: startMs - 5_000, does: () => answers(connected) }]
   expect((await waiting()).pid).toBe(4711)
+  expect(told).toEqual([expect.stringContaining('has not answered yet')])
 })
 
 test('one that never answers is given up', async () => {
@@ -89,6 +94,7 @@ test('one that never answers is given up', async () => {
 test('one that has ended is not waited for', async () => {
   expect(await codeOf(waiting(() => (now >= 1_000 ? 'status 78' : null)))).toBe('cli.daemon_ended')
   expect(now).toBe(1_000)
+  expect(told).toEqual([])
 })
 
 test('a link whose first attempt goes on is waited for, also when the answer came late', async () => {

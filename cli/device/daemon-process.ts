@@ -5,6 +5,7 @@ import type { ControlStatus } from '../../shared/device/control.ts'
 import { daemonPatience } from '../../shared/device/patience.ts'
 import { programUrl } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
+import type { CommandContext } from '../context/context.ts'
 import { askDaemonIfThere } from './daemon-control.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { readIfThere } from '../machine/files.ts'
@@ -15,6 +16,11 @@ import type { DevicePlaces } from '../machine/paths.ts'
 
 const { startMs, linkMs, stopMs } = daemonPatience
 const pollMs = 50
+/** A person who waits longer is told for what. */
+const tellMs = 10_000
+
+/** What is needed to wait for a device manager. */
+type Waiting = Pick<CommandContext, 'world' | 'out'>
 
 /** Variables of a run or of the caller's set-up that must not reach the daemon: its harnesses would get them. */
 const notForTheDaemon = ['SVC_TOKEN', 'SVC_API_URL', 'SVC_RUN_ID', 'SVC_AGENT_ID', 'NODE_COMPILE_CACHE']
@@ -80,7 +86,7 @@ export async function demandProgram(places: DevicePlaces): Promise<void> {
  * Resolves when the daemon has its link. Fails with the last lines of its output when it ends, or when it has no link
  * in time.
  */
-export async function startDaemon(places: DevicePlaces, world: World): Promise<ControlStatus> {
+export async function startDaemon(places: DevicePlaces, context: Waiting): Promise<ControlStatus> {
   mkdirSync(places.logs, { recursive: true, mode: 0o700 })
   const output = openSync(places.daemonOut, 'a', 0o600)
   const child = spawn(process.execPath, daemonArguments('run'), {
@@ -94,7 +100,7 @@ export async function startDaemon(places: DevicePlaces, world: World): Promise<C
   child.on('error', (error) => (ended.how = error.message))
   child.on('exit', (code, signal) => (ended.how = signal ?? `status ${code}`))
   try {
-    return await waitForLink(places, world, { exit: () => ended.how })
+    return await waitForLink(places, context, { exit: () => ended.how })
   } finally {
     child.unref()
   }
@@ -106,10 +112,11 @@ export async function startDaemon(places: DevicePlaces, world: World): Promise<C
  */
 export async function waitForLink(
   places: DevicePlaces,
-  world: World,
+  { world, out }: Waiting,
   { exit }: { exit: () => string | null },
 ): Promise<ControlStatus> {
   const began = world.monotonic()
+  let isTold = false
   let answeredAt: number | null = null
   let last: ControlStatus | null = null
   const isPatient = () => {
@@ -125,6 +132,11 @@ export async function waitForLink(
       answeredAt ??= world.monotonic()
     }
     if (status?.link.state === 'connected') return status
+    if (!isTold && world.monotonic() - began >= tellMs) {
+      isTold = true
+      const what = last === null ? 'has not answered' : 'has no link'
+      out.message(`svc: the device manager ${what} yet; waiting. \`svc device logs\` has what it says.`)
+    }
     await world.sleep(pollMs)
   }
   throw startFailure(places, { exit: exit(), last })

@@ -8,14 +8,15 @@ import { askService, serviceOfThisDevice } from './service-program.ts'
 
 /** Stops the daemon where one runs, and starts it; live runs go on. Resolves when the new one has its link. */
 export async function restartDaemon(
-  { out, world }: CommandContext,
+  context: CommandContext,
   places: DevicePlaces,
   running: ControlStatus | null,
 ): Promise<ControlStatus> {
+  const { out, world } = context
   if ((await serviceOfThisDevice(places)) !== null) {
     // A daemon that systemd or launchd keeps running must be restarted by them, or there would be two.
     await askService(places, 'restart')
-    return waitForLink(places, world, { exit: () => null })
+    return waitForLink(places, context, { exit: () => null })
   }
   if (running !== null) {
     const { runs } = await askDaemon(places, { op: 'stop' })
@@ -27,5 +28,5 @@ export async function restartDaemon(
       })
     }
   }
-  return startDaemon(places, world)
+  return startDaemon(places, context)
 }

@@ -3,7 +3,7 @@ import { homedir, userInfo } from 'node:os'
 import type { ControlStatus } from '../../shared/device/control.ts'
 import { serviceFileOf, systemServiceFileOf } from '../../shared/device/service-file.ts'
 import type { ServiceAction, ServiceValue } from '../../shared/device/service.ts'
-import type { World } from '../../shared/lib/world.ts'
+import type { CommandContext } from '../context/context.ts'
 import { daemonArguments, daemonEnvironment, startDaemon, waitForLink } from './daemon-process.ts'
 import { CliError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
@@ -86,8 +86,8 @@ function serviceFiles(): (string | null)[] {
 }
 
 /** Starts the daemon, through the service if this device has one, and waits for its link. */
-export async function startInBackground(places: DevicePlaces, world: World): Promise<ControlStatus> {
-  if ((await serviceOfThisDevice(places)) === null) return startDaemon(places, world)
+export async function startInBackground(places: DevicePlaces, context: CommandContext): Promise<ControlStatus> {
+  if ((await serviceOfThisDevice(places)) === null) return startDaemon(places, context)
   await askService(places, 'start')
-  return waitForLink(places, world, { exit: () => null })
+  return waitForLink(places, context, { exit: () => null })
 }

@@ -16,6 +16,8 @@ const postgresFolder = join(cache, 'postgres')
 /** Debian's docker-compose, unpacked. */
 export const composeFolder = join(cache, 'compose')
 const readyMs = 30_000
+/** No call takes so long unless the engine hangs, which a test is to say. */
+const dockerMs = 300_000
 const run = promisify(execFile)
 
 /** A Docker engine of the tests' own: with its own socket and folders, without a network, and stopped by its pid. */
@@ -66,8 +68,15 @@ export async function startEngine(data = mkdtempSync(join(tmpdir(), 'svc-engine-
   const folder = mkdtempSync(join(tmpdir(), 'svc-engine-'))
   mkdirSync(data, { recursive: true })
   const socket = join(folder, 'sock')
-  const docker = async (...args: readonly string[]) =>
-    (await run(join(engineCommands, 'docker'), ['-H', `unix://${socket}`, ...args], { env: environment })).stdout.trim()
+  const docker = async (...args: readonly string[]) => {
+    const options = { env: environment, timeout: dockerMs, killSignal: 'SIGKILL' } as const
+    try {
+      return (await run(join(engineCommands, 'docker'), ['-H', `unix://${socket}`, ...args], options)).stdout.trim()
+    } catch (error) {
+      if ((error as { killed?: boolean }).killed !== true) throw error
+      throw new Error(`\`docker ${args.join(' ')}\` had not ended after ${dockerMs / 1_000} s`, { cause: error })
+    }
+  }
   let daemon = await startDaemon({ data, folder, socket, docker })
   return {
     socket,

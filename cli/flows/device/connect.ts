@@ -26,7 +26,7 @@ import { readIdentity, refusalOf } from '../../device/this-device.ts'
  * be given at any time.
  */
 export const deviceConnect: Flow = async (context) => {
-  const { env, out, values, world } = context
+  const { env, out, values } = context
   if (env.run !== null)
     throw usageError(
       'A device is connected with a login, not within a run.',
@@ -61,7 +61,7 @@ export const deviceConnect: Flow = async (context) => {
     out.message(`svc: device ${identity.publicId} (${identity.displayName}) of ${identity.server}; Ctrl-C ends it.`)
     return runDaemonHere(places)
   }
-  const status = await startInBackground(places, world)
+  const status = await startInBackground(places, context)
   await show(context, status)
   out.message(`svc: connected as ${status.displayName} (${identity.publicId}). See \`svc device status\`.`)
   return 0
