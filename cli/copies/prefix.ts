@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import {
   accessSync,
+  chmodSync,
   closeSync,
   constants,
   cpSync,
@@ -44,7 +45,9 @@ export class Prefix {
     // Imported here: the library has native code, which other commands do not load.
     const { default: BetterSqlite3 } = await import('better-sqlite3')
     demandWritable(this.versions)
-    const lock = new BetterSqlite3(join(this.folder, lockName), { timeout: 0 })
+    const path = join(this.folder, lockName)
+    keepFromOthers(path)
+    const lock = new BetterSqlite3(path, { timeout: 0 })
     try {
       lock.exec('begin exclusive')
     } catch (error) {
@@ -117,6 +120,7 @@ export class Prefix {
   copied(from: string): string {
     const draft = this.draft()
     cpSync(from, draft, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
+    if (isForAll) openToAll(draft)
     return draft
   }
 
@@ -198,15 +202,42 @@ const ownNames = new Set<string>([
   ...Object.values(keptNames),
 ])
 
+/** Whoever may read the file of a lock may hold it, and nobody else would upgrade. */
+function keepFromOthers(path: string): void {
+  try {
+    closeSync(openSync(path, 'a', 0o600))
+  } catch (error) {
+    throw unwritable(path, error)
+  }
+  // It is another one's where several may write here.
+  if (statSync(path).uid === process.getuid?.()) chmodSync(path, 0o600)
+}
+
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
 const oldMs = 3 * 86_400_000
 
+/** What root installs is for all accounts of the machine, whatever the umask of root's shell is. */
+const isForAll = process.getuid?.() === 0
+
 function makeFolder(folder: string): void {
+  const before = isForAll ? process.umask(0o022) : null
   try {
     mkdirSync(folder, { recursive: true })
   } catch (error) {
     throw unwritable(folder, error)
+  } finally {
+    if (before !== null) process.umask(before)
   }
+}
+
+/** Who unpacked the files may have kept them to themselves. */
+function openToAll(folder: string): void {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isDirectory()) chmodSync(path, 0o755)
+    else if (entry.isFile()) chmodSync(path, (statSync(path).mode & 0o100) === 0 ? 0o644 : 0o755)
+  }
+  chmodSync(folder, 0o755)
 }
 
 function demandWritable(folder: string): void {
@@ -242,7 +273,7 @@ function flushFile(path: string): void {
 /** Leads `link` to `to`. Fails where something else has its name, unless that leads into the same folder of versions. */
 export function linkProgram(link: string, { to, prefix }: { to: string; prefix: string }): void {
   refuseTaken(link, prefix)
-  mkdirSync(dirname(link), { recursive: true })
+  makeFolder(dirname(link))
   const draft = `${link}.${randomUUID()}`
   symlinkSync(to, draft)
   renameSync(draft, link)

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isLong } from '../../kit/forms.ts'
 import { releaseFor, signingKey, type MadeRelease } from '../../kit/releases.ts'
@@ -68,6 +68,8 @@ test('a release is installed beside the one before, and the way back is a switch
     before: '0.8.0',
   })
   await expectUnchanged()
+  // Another account that could read the lock could hold it.
+  expect(statSync(join(machine.prefix, 'lock')).mode & 0o777).toBe(0o600)
   // A tarball in the folder of a release names it, too.
   expect(parsed(await machine.works(['upgrade', second.tarball, '--remember']))).toMatchObject({
     changed: true,
@@ -87,6 +89,22 @@ test('a release is installed beside the one before, and the way back is a switch
   expect([older.status, codeOf(older.stderr)]).toEqual([1, 'cli.older_release'])
   expect(parsed(await machine.works(['upgrade', first.folder, '--allow-older']))).toMatchObject({ version: '0.8.0' })
 }, 300_000)
+
+test('what root installs is for all accounts, whatever umask it and whoever unpacked it have', async () => {
+  const unpacked = machine.makeFolder('unpacked')
+  const copy = join(unpacked, basename(second.tarball, '.tar.gz'))
+  const options = ['--prefix', join(machine.folder, 'second'), '--bin', join(machine.folder, 'second-bin')]
+  const line = `umask 077 && tar --no-same-permissions -xzf ${second.tarball} -C ${unpacked} && exec ${copy}/install "$@"`
+  expect(await machine.run('/bin/sh', ['-c', line, 'sh', ...options])).toMatchObject({ status: 0 })
+  const modeOf = (path: string) => statSync(join(machine.folder, path)).mode & 0o777
+  const [folders, files, programs] = process.getuid!() === 0 ? [0o755, 0o644, 0o755] : [0o700, 0o600, 0o700]
+  const version = 'second/versions/0.9.0-rc.1'
+  for (const name of ['second', 'second-bin', 'second/versions', version, `${version}/bin`, `${version}/lib/cli`])
+    expect([name, modeOf(name)]).toEqual([name, folders])
+  expect(modeOf(`${version}/lib/cli/main.js`)).toBe(files)
+  expect(modeOf(`${version}/bin/svc`)).toBe(programs)
+  expect(statSync(join(copy, 'bin/svc')).mode & 0o777).toBe(0o700)
+}, 120_000)
 
 test('nothing is installed without a valid signature of the key that is trusted, nor what it does not name', async () => {
   const refused = async (release: string, ...flags: string[]) => {
