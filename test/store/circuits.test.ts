@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import {
   findCircuit,
   listCircuits,
+  findQuotaUse,
   listQuotaUses,
   listWorkspacesWithTrial,
   removeCircuitsBefore,
@@ -82,6 +83,9 @@ onBoth(
     await tell(at + 3, 60)
     await tell(at + 2, 40)
     expect(await seen(at + 49)).toEqual([60])
+    const of = { workspaceId, account: 'claude/dvc_a' }
+    expect((await findQuotaUse(root, of))?.toldAt).toBe(at + 3)
+    expect(await findQuotaUse(root, { ...of, account: 'claude/dvc_b' })).toBeNull()
     expect(await seen(at + 50)).toEqual([])
     expect(await listQuotaUses(root, await seedWorkspace(root), at)).toEqual([])
     await removeQuotaUsesBefore(root, at + 50)

@@ -1,6 +1,6 @@
 import { idFrom, type DeviceRef } from '../../../shared/lib/ids.ts'
 import { describe, expect, it } from 'vitest'
-import { circuitAfter, roomAt, type Circuit, type Ended } from './rules.ts'
+import { circuitAfter, knownUse, roomAt, type AccountUse, type Circuit, type Ended } from './rules.ts'
 
 const min = 60_000
 const t = 1_000 * min
@@ -70,5 +70,43 @@ describe('the breaker of a provider', () => {
     expect(roomAt(t - 1, { openUntil: t, live: 0 })).toEqual({ room: 0, opensAt: t })
     expect(roomAt(t, { openUntil: t, live: 0 })).toEqual({ room: 1, opensAt: t + min })
     expect(roomAt(t, { openUntil: t, live: 2 })).toEqual({ room: 0, opensAt: t + min })
+  })
+})
+
+describe('what is known of the limits of an account', () => {
+  const limit = (windowMinutes: number, usedPercent: number, inMin: number, models: string | null = null) => ({
+    windowMinutes,
+    models,
+    usedPercent,
+    resetsAt: t + inMin * min,
+  })
+  const told = (inMin: number, ...used: ReturnType<typeof limit>[]): AccountUse => ({
+    used,
+    toldAt: t + inMin * min,
+    trueUntil: Math.max(...used.map(({ resetsAt }) => resetsAt)),
+  })
+  const namesIn = (use: AccountUse) => use.used.map((one) => [one.windowMinutes, one.usedPercent, one.toldAt])
+
+  it('keeps a limit that the next run is not told of, until it begins anew', () => {
+    const first = knownUse(null, told(0, limit(300, 40, 60), limit(10_080, 10, 600, 'opus')))
+    const second = knownUse(first, told(10, limit(300, 50, 60)))
+    expect(namesIn(second)).toEqual([
+      [300, 50, t + 10 * min],
+      [10_080, 10, t],
+    ])
+    expect([second.toldAt, second.trueUntil]).toEqual([t + 10 * min, t + 600 * min])
+    expect(namesIn(knownUse(second, told(700, limit(300, 1, 900))))).toEqual([[300, 1, t + 700 * min]])
+  })
+
+  it('is what was told latest, in whichever order it comes', () => {
+    const one = told(0, limit(300, 40, 60), limit(10_080, 10, 600))
+    const other = told(10, limit(300, 50, 60))
+    expect(knownUse(other, one)).toEqual(knownUse(one, other))
+  })
+
+  it('is bounded, whatever a device tells', () => {
+    let known: AccountUse | null = null
+    for (let at = 1; at <= 50; at++) known = knownUse(known, told(at, limit(at, at, 600)))
+    expect(namesIn(known!).map(([window]) => window)).toEqual([43, 44, 45, 46, 47, 48, 49, 50])
   })
 })

@@ -98,16 +98,47 @@ export interface LimitInUse extends Pick<MetLimit, 'provider' | 'access'>, UsedL
   toldAt: number
 }
 
+/** What is known of an account's limits. A limit without a time of its own was told with the whole. */
+export interface AccountUse {
+  used: readonly (UsedLimit & { toldAt?: number | undefined })[]
+  toldAt: number
+  trueUntil: number
+}
+
+const mostKnown = 8
+
+/**
+ * What is known after another run told of some limits: a run may be told of none but those that it works under, as of one model. Those
+ * that it does not name stay as they were told before, until they begin anew. Of more than `mostKnown` the ones that were told last
+ * are kept.
+ */
+export function knownUse(before: AccountUse | null, told: AccountUse): AccountUse {
+  const known = new Map<string, UsedLimit & { toldAt: number }>()
+  for (const { used, toldAt } of before === null ? [told] : [before, told])
+    for (const limit of used) {
+      const one = { ...limit, toldAt: limit.toldAt ?? toldAt }
+      const name = `${limit.windowMinutes} ${limit.models ?? ''}`
+      if ((known.get(name)?.toldAt ?? 0) <= one.toldAt) known.set(name, one)
+    }
+  const toldAt = Math.max(told.toldAt, before?.toldAt ?? 0)
+  const used = [...known.values()]
+    .filter(({ resetsAt }) => resetsAt > toldAt)
+    .toSorted((a, b) => b.toldAt - a.toldAt)
+    .slice(0, mostKnown)
+    .toSorted((a, b) => a.windowMinutes - b.windowMinutes)
+  return { used, toldAt, trueUntil: Math.max(...used.map(({ resetsAt }) => resetsAt)) }
+}
+
 /** `uses`: those of the workspace. A limit that was reset since it was told is left out: nobody knows how much is used of it. */
 export function limitsInUse(
   device: AccountHolder,
-  { uses, now }: { uses: readonly { account: string; used: readonly UsedLimit[]; toldAt: number }[]; now: number },
+  { uses, now }: { uses: readonly ({ account: string } & AccountUse)[]; now: number },
 ): LimitInUse[] {
   return uses.flatMap(({ account, used, toldAt }) => {
     const access = accessTo(device, account)
     return access === null
       ? []
-      : used.filter(({ resetsAt }) => resetsAt > now).map((limit) => ({ ...access, ...limit, toldAt }))
+      : used.filter(({ resetsAt }) => resetsAt > now).map((limit) => ({ ...access, ...limit, toldAt: limit.toldAt ?? toldAt }))
   })
 }
 
@@ -118,7 +149,7 @@ const longestUseMs = 40 * 24 * 3_600_000
 export function believedUse(
   told: readonly UsedLimit[],
   at: number,
-): { used: UsedLimit[]; toldAt: number; trueUntil: number } | null {
+): AccountUse | null {
   const used = told.filter(({ resetsAt }) => resetsAt > at && resetsAt <= at + longestUseMs)
   if (used.length === 0) return null
   return { used, toldAt: at, trueUntil: Math.max(...used.map(({ resetsAt }) => resetsAt)) }

@@ -1,5 +1,6 @@
 import type { DeviceRef, WorkspaceUuid } from '../../../shared/lib/ids.ts'
-import { usedLimits } from '../../../shared/device/used-limits.ts'
+import { deviceTime } from '../../../shared/device/bounds.ts'
+import { usedLimit } from '../../../shared/device/used-limits.ts'
 import { z } from 'zod'
 import { int, json, nullableTime, text, time } from '../../db/columns.ts'
 import { deviceRef, workspaceUuid } from '../../db/id-columns.ts'
@@ -53,15 +54,25 @@ export async function removeQuotasBefore(db: Db, before: number): Promise<void> 
   await removeWindows(db, [before])
 }
 
-/** How much of its provider's limits an account has used, as the last run of it told. All of it is over at `trueUntil`. */
+/**
+ * How much of its provider's limits an account has used, as its runs told, last at `toldAt`. All of it is over at `trueUntil`. A limit that an
+ * earlier run told of says when; others were told with the whole.
+ */
 const uses = table('quota_uses', {
   workspaceId: workspaceUuid,
   account: text,
-  used: json(usedLimits),
+  used: json(z.array(usedLimit.extend({ toldAt: deviceTime.optional() }))),
   toldAt: time,
   trueUntil: time,
 })
 export type QuotaUse = RowOf<typeof uses>
+
+const ofAccount = uses.query('where workspace_id = ? and account = ?')
+
+export const findQuotaUse = (
+  db: Db,
+  of: { workspaceId: WorkspaceUuid; account: string },
+): Promise<QuotaUse | null> => ofAccount.first(db, [of.workspaceId, of.account])
 
 /** Keeps what was told latest: the ends of two runs may come in another order. */
 export async function replaceQuotaUse(db: Db, use: QuotaUse): Promise<void> {

@@ -431,6 +431,11 @@ test('how much of its limits an account has used is shown to the owner of its de
   await expect
     .poll(shown)
     .toEqual([{ ...limit, limit: '5-hour', windowMinutes: 300, usedPercent: 62, resetsAt: iso(soon) }, week])
+  // A run that is told of one limit takes nothing from what is known of the others.
+  await tell([used(300, 64, soon)])
+  await expect
+    .poll(shown)
+    .toEqual([{ ...limit, limit: '5-hour', windowMinutes: 300, usedPercent: 64, resetsAt: iso(soon) }, week])
   // It is nobody else's.
   const member = await server.addPerson('member')
   expect((await server.ok('/devices', { token: member.token })).devices).toEqual([])
