@@ -54,11 +54,28 @@ export async function daemonFrom(folder: string, env: CliEnvironment): Promise<{
   return { pid: status.pid, runs: status.runs.length }
 }
 
-/** The pid of a server on this machine that runs from the folder of versions; null: none does. */
-export async function serverFrom(folder: string, env: CliEnvironment): Promise<number | null> {
+/** A server on this machine that runs from the folder of versions; null: none does. `unit`: what root restarts it by; null: root does not. */
+export async function serverFrom(
+  folder: string,
+  env: CliEnvironment,
+): Promise<{ pid: number; unit: string | null } | null> {
+  const isUnits = process.getuid?.() === 0 && unitsFrom(folder).includes(systemServerUnit)
+  const ofUnit = isUnits ? await pidOfUnit(systemServerUnit) : 0
+  if (ofUnit > 0 && runsFrom(folder, ofUnit)) return { pid: ofUnit, unit: systemServerUnit }
   const { server } = await serverPlaces(env)
-  const pid = fieldAt(parseJsonText(readIfThere(server) ?? ''), 'pid')
-  return typeof pid === 'number' && Number.isInteger(pid) && runsFrom(folder, pid) ? pid : null
+  const own = fieldAt(parseJsonText(readIfThere(server) ?? ''), 'pid')
+  return typeof own === 'number' && Number.isInteger(own) && runsFrom(folder, own) ? { pid: own, unit: null } : null
+}
+
+/** 0: none runs, or no systemd does. */
+async function pidOfUnit(unit: string): Promise<number> {
+  const { execa } = await import('execa')
+  const shown = await execa('systemctl', ['show', '--property=MainPID', '--value', unit], {
+    stdin: 'ignore',
+    timeout: 10_000,
+    reject: false,
+  })
+  return shown.failed ? 0 : Number(shown.stdout)
 }
 
 /** Services of the machine whose device managers start from the folder of versions: root's to restart. */

@@ -44,6 +44,7 @@ export const notTyped: Readonly<Record<string, Readonly<Record<string, string>>>
     'svc-server install-service': 'changes the services of the system; test/process/service does it with a stand-in',
     'svc-server service-status': 'asks the systemd of the machine; test/process/service does it with a stand-in',
     'systemctl restart': 'of the service above',
+    'svc upgrade': 'of a copy that is installed; test/process/boxes types it',
     'svc login --server': 'a person confirms a code in a browser; test/e2e/sign-in.test.ts does it',
     'svc device install-service': 'changes the services of the system; test/process/service does it with a stand-in',
   },

@@ -29,12 +29,14 @@ export async function afterSwitch(prefix: Prefix, { env, out, world }: CommandCo
   const trouble = await restartServices(services)
   if (trouble !== null) out.message(`svc: warning: ${trouble} Type: systemctl restart ${services.join(' ')}`)
   else if (services.length > 0) out.message(`svc: restarted ${services.join(', ')}; runs go on.`)
-  const serverPid = await serverFrom(prefix.folder, env)
-  if (serverPid !== null)
-    out.message(`svc: the server (process ${serverPid}) goes on as it was; restart it when you like.`)
+  const server = await serverFrom(prefix.folder, env)
+  if (server !== null) {
+    const how = server.unit === null ? '' : `: systemctl restart ${server.unit}`
+    out.message(`svc: the server (process ${server.pid}) goes on as it was; restart it when you like${how}.`)
+  }
   return {
     daemon: daemon === null ? null : { runs: daemon.runs },
-    serverPid,
+    serverPid: server?.pid ?? null,
     removed: prefix.removeOld(commandLines(), world.now()),
   }
 }

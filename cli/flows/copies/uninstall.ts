@@ -72,8 +72,8 @@ async function refuseWhileUsed(
     })
   const server = await serverFrom(prefix, env)
   if (server !== null)
-    throw new CliError('server_runs', `A server runs from ${prefix} (process ${server}).`, {
-      remediation: 'Stop it first.',
+    throw new CliError('server_runs', `A server runs from ${prefix} (process ${server.pid}).`, {
+      remediation: server.unit === null ? 'Stop it first.' : `Type: systemctl stop ${server.unit}`,
     })
   refuseWhileRunning(prefix, /\/control-plane\/main\.js start|\/run-host\/main\.js/)
 }

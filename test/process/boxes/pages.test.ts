@@ -330,6 +330,12 @@ describe.runIf(boxed.trouble === null)('typed on an empty machine', () => {
     box.type(`openssl req ${words} ${names} ${files}`)
     const trust = 'export NODE_EXTRA_CA_CERTS=/etc/ssl/svc/fullchain.pem'
     let link = ''
+    const nodeOf = (path: string) => box.try(`readlink -f ${path}`).stdout.trim()
+    const servedFrom = () => {
+      const pid = machine.runs('/var/lib/svc/server.json', 'control-plane')
+      return pid === null ? null : nodeOf(`/proc/${pid}/exe`)
+    }
+    const currentNode = () => nodeOf('/opt/svc/current/node/bin/node')
     await machine.typesPage('team-server.md', 'root', {
       as: { 'svc login': 'ann', 'svc device': 'ann' },
       onTerminal: { 'svc login': (line) => machine.login('ann', line, link) },
@@ -339,8 +345,28 @@ describe.runIf(boxed.trouble === null)('typed on an empty machine', () => {
           box.type(`cp ${conf} /etc/nginx/conf.d/svc.conf; systemctl reload nginx`)
         },
         'svc login': () => void machine.type('ann', trust),
+        'svc upgrade ./releases/0.2.0 --check': () => {
+          box.type(`mkdir -p /root/releases/${second}`)
+          for (const name of ['release.json', 'release.json.sig', '.tar.gz'])
+            box.type(`mv ${box.give(boxed.file(second, name))} /root/releases/${second}/`)
+        },
       },
       after: {
+        'systemctl restart': async () => {
+          await waitFor(() => servedFrom() === currentNode(), 'the server is of the version that is current', longMs)
+          await waitFor(() => box.try('curl -sf http://127.0.0.1:4400/readyz').status === 0, 'it can work', longMs)
+        },
+        'svc upgrade ./releases/0.2.0 --check': ({ stdout }) =>
+          expect(parsed(stdout)).toMatchObject({ changed: false, isNewer: true }),
+        'svc upgrade --rollback': ({ stdout }) => expect(parsed(stdout)).toMatchObject({ version: first }),
+        'svc upgrade': async ({ stdout, stderr }) => {
+          const serverPid = Number(machine.runs('/var/lib/svc/server.json', 'control-plane'))
+          expect(parsed(stdout)).toMatchObject({ version: second, changed: true, serverPid })
+          expect(stderr).toContain('systemctl restart svc-server')
+          expect(servedFrom(), 'the server that serves goes on').toContain(`/versions/${first}/`)
+        },
+        'svc-server migrate': ({ stdout }) =>
+          expect(parsed(stdout)).toMatchObject({ pending: [], previousRelease: { mayGoOn: true } }),
         'svc-server service-status': async ({ stdout }) => {
           expect(parsed(stdout)).toMatchObject({ running: true, enabled: true })
           await waitFor(() => box.try('curl -sf http://127.0.0.1:4400/readyz').status === 0, 'it can work', longMs)
