@@ -22,7 +22,7 @@ interface BackupWay {
   restore(file: string): Promise<void>
 }
 
-/** A backup that is made while runs are under way; up to `longestMs` later all servers die and are what they were then. */
+/** A backup that is made while runs are under way; `waitMs` later all servers die and are what they were then. */
 export async function restoreServers(
   system: TestSystem,
   { absences, waitMs, databaseUrl }: { absences: Absences; waitMs: number; databaseUrl: string | null },

@@ -138,7 +138,9 @@ export function limitsInUse(
     const access = accessTo(device, account)
     return access === null
       ? []
-      : used.filter(({ resetsAt }) => resetsAt > now).map((limit) => ({ ...access, ...limit, toldAt: limit.toldAt ?? toldAt }))
+      : used
+          .filter(({ resetsAt }) => resetsAt > now)
+          .map((limit) => ({ ...access, ...limit, toldAt: limit.toldAt ?? toldAt }))
   })
 }
 
@@ -146,10 +148,7 @@ export function limitsInUse(
 const longestUseMs = 40 * 24 * 3_600_000
 
 /** Of what a run told at its end, what may be true; null: nothing is. */
-export function believedUse(
-  told: readonly UsedLimit[],
-  at: number,
-): AccountUse | null {
+export function believedUse(told: readonly UsedLimit[], at: number): AccountUse | null {
   const used = told.filter(({ resetsAt }) => resetsAt > at && resetsAt <= at + longestUseMs)
   if (used.length === 0) return null
   return { used, toldAt: at, trueUntil: Math.max(...used.map(({ resetsAt }) => resetsAt)) }

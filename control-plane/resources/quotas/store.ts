@@ -54,6 +54,10 @@ export async function removeQuotasBefore(db: Db, before: number): Promise<void> 
   await removeWindows(db, [before])
 }
 
+/** What another release wrote and this one cannot read is left out by itself. */
+const keptUse = usedLimit.extend({ toldAt: deviceTime.optional() })
+const keptUses = z.array(z.unknown()).transform((kept) => kept.flatMap((one) => keptUse.safeParse(one).data ?? []))
+
 /**
  * How much of its provider's limits an account has used, as its runs told, last at `toldAt`. All of it is over at `trueUntil`. A limit that an
  * earlier run told of says when; others were told with the whole.
@@ -61,7 +65,7 @@ export async function removeQuotasBefore(db: Db, before: number): Promise<void> 
 const uses = table('quota_uses', {
   workspaceId: workspaceUuid,
   account: text,
-  used: json(z.array(usedLimit.extend({ toldAt: deviceTime.optional() }))),
+  used: json(keptUses),
   toldAt: time,
   trueUntil: time,
 })
@@ -69,10 +73,8 @@ export type QuotaUse = RowOf<typeof uses>
 
 const ofAccount = uses.query('where workspace_id = ? and account = ?')
 
-export const findQuotaUse = (
-  db: Db,
-  of: { workspaceId: WorkspaceUuid; account: string },
-): Promise<QuotaUse | null> => ofAccount.first(db, [of.workspaceId, of.account])
+export const findQuotaUse = (db: Db, of: { workspaceId: WorkspaceUuid; account: string }): Promise<QuotaUse | null> =>
+  ofAccount.first(db, [of.workspaceId, of.account])
 
 /** Keeps what was told latest: the ends of two runs may come in another order. */
 export async function replaceQuotaUse(db: Db, use: QuotaUse): Promise<void> {
