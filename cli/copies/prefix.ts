@@ -6,6 +6,8 @@ import {
   constants,
   cpSync,
   existsSync,
+  fchmodSync,
+  fstatSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
@@ -120,7 +122,6 @@ export class Prefix {
   copied(from: string): string {
     const draft = this.draft()
     cpSync(from, draft, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
-    if (isForAll) openToAll(draft)
     return draft
   }
 
@@ -134,6 +135,7 @@ export class Prefix {
       rmSync(draft, { recursive: true, force: true })
       return name
     }
+    if (isForAll) openToAll(draft)
     flush(draft)
     rmSync(folder, { recursive: true, force: true })
     renameSync(draft, folder)
@@ -202,15 +204,20 @@ const ownNames = new Set<string>([
   ...Object.values(keptNames),
 ])
 
-/** Whoever may read the file of a lock may hold it, and nobody else would upgrade. */
+/** Whoever can read the file of the lock can hold it, which would keep everybody else from upgrading. */
 function keepFromOthers(path: string): void {
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants
   try {
-    closeSync(openSync(path, 'a', 0o600))
+    const file = openSync(path, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600)
+    try {
+      // Where several accounts may write to the folder, the file may be that of another one.
+      if (fstatSync(file).uid === process.getuid?.()) fchmodSync(file, 0o600)
+    } finally {
+      closeSync(file)
+    }
   } catch (error) {
     throw unwritable(path, error)
   }
-  // It is another one's where several may write here.
-  if (statSync(path).uid === process.getuid?.()) chmodSync(path, 0o600)
 }
 
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
@@ -230,7 +237,7 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** Who unpacked the files may have kept them to themselves. */
+/** The umask of whoever unpacked the files may have kept them from others. */
 function openToAll(folder: string): void {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)

@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -104,6 +105,21 @@ test('what root installs is for all accounts, whatever umask it and whoever unpa
   expect(modeOf(`${version}/lib/cli/main.js`)).toBe(files)
   expect(modeOf(`${version}/bin/svc`)).toBe(programs)
   expect(statSync(join(copy, 'bin/svc')).mode & 0o777).toBe(0o700)
+  // An upgrade unpacks by itself.
+  const upgrade = `umask 077 && exec ${machine.bin}/svc upgrade ${second.folder}`
+  expect(await machine.run('/bin/sh', ['-c', upgrade])).toMatchObject({ status: 0 })
+  const upgraded = join(machine.prefix, 'versions/0.9.0-rc.1')
+  for (const name of ['', 'bin', 'lib', 'lib/cli'])
+    expect([name, statSync(join(upgraded, name)).mode & 0o777]).toEqual([name, folders])
+  expect(statSync(join(upgraded, 'bin/svc')).mode & 0o777).toBe(programs)
+  // A lock that leads to another file would have that one closed to all others.
+  const victim = join(machine.folder, 'victim')
+  writeFileSync(victim, '', { mode: 0o644 })
+  rmSync(join(machine.prefix, 'lock'))
+  symlinkSync(victim, join(machine.prefix, 'lock'))
+  const { status, stderr } = await machine.svc(['upgrade', '--rollback'])
+  expect([status === 0, codeOf(stderr)]).toEqual([false, 'cli.folder_unwritable'])
+  expect(statSync(victim).mode & 0o777).toBe(0o644)
 }, 120_000)
 
 test('nothing is installed without a valid signature of the key that is trusted, nor what it does not name', async () => {
