@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { daemonPatience } from '../../shared/device/patience.ts'
 import { isSystemUnitName, systemServerUnit, systemUnitFolder } from '../../shared/device/service-file.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
 import { askDaemonIfThere } from '../device/daemon-control.ts'
@@ -54,7 +55,7 @@ export async function daemonFrom(folder: string, env: CliEnvironment): Promise<{
   return { pid: status.pid, runs: status.runs.length }
 }
 
-/** A server on this machine that runs from the folder of versions; null: none does. `unit`: what root restarts it by; null: root does not. */
+/** A server on this machine that runs from the folder of versions; null: none does. `unit`: the one of systemd that keeps it, which root restarts. */
 export async function serverFrom(
   folder: string,
   env: CliEnvironment,
@@ -67,7 +68,7 @@ export async function serverFrom(
   return typeof own === 'number' && Number.isInteger(own) && runsFrom(folder, own) ? { pid: own, unit: null } : null
 }
 
-/** 0: none runs, or no systemd does. */
+/** The process that the unit keeps; 0: none runs, or there is no systemd. */
 async function pidOfUnit(unit: string): Promise<number> {
   const { execa } = await import('execa')
   const shown = await execa('systemctl', ['show', '--property=MainPID', '--value', unit], {
@@ -116,8 +117,8 @@ export async function restartServices(units: readonly string[]): Promise<string 
   return ended.failed ? (ended.stderr || ended.shortMessage || '').trim().slice(0, 1_000) : null
 }
 
-/** For all that a restart waits for (`daemonPatience`), with time to spare. */
-const restartMs = 6 * 60_000
+/** A restart tries the program, ends the daemon that runs, and waits for the answer and the link of the next one. */
+const restartMs = 3 * daemonPatience.startMs + daemonPatience.stopMs + 60_000
 
 /** Has the svc of the current version restart the daemon, so that what starts it is what it shall be. */
 export async function restartByCurrent(prefix: Prefix): Promise<void> {
