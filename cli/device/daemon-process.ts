@@ -16,7 +16,7 @@ import type { DevicePlaces } from '../machine/paths.ts'
 
 const { startMs, linkMs, stopMs } = daemonPatience
 const pollMs = 50
-/** A person who waits longer is told for what. */
+/** A person who waits longer is told what for. */
 const tellMs = 10_000
 
 /** What is needed to wait for a device manager. */

@@ -184,7 +184,7 @@ function setAside({ database, key }: Places, { hasKey, stamp }: { hasKey: boolea
     replaced.push(name)
   }
   foldLog(database)
-  // Those of a database that somebody removed: SQLite would add what is in them to whichever has the name.
+  // A database that somebody removed may have left its log, which SQLite would replay into whichever database has the name.
   for (const log of ['-wal', '-journal'].map((end) => `${database}${end}`)) {
     aside(log)
     rmSync(log, { force: true })

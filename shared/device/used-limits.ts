@@ -5,7 +5,8 @@ import { deviceTime } from './bounds.ts'
 
 /** Providers have windows of hours, of a week and of a month. */
 const longestWindowMinutes = 40 * 24 * 60
-const mostLimits = 8
+/** More of one account are not believed. */
+export const mostLimits = 8
 
 export const usedLimit = z.object({
   windowMinutes: z.number().int().min(1).max(longestWindowMinutes),

@@ -1,6 +1,6 @@
 import type { DeviceRef, PersonUuid, SecretId } from '../../../shared/lib/ids.ts'
 import type { ProviderReadiness } from '../../../shared/device/protocol.ts'
-import type { UsedLimit } from '../../../shared/device/used-limits.ts'
+import { mostLimits, type UsedLimit } from '../../../shared/device/used-limits.ts'
 import { providerOf } from '../../../shared/runs/harnesses.ts'
 import type { RunRow } from '../runs/store.ts'
 
@@ -98,18 +98,16 @@ export interface LimitInUse extends Pick<MetLimit, 'provider' | 'access'>, UsedL
   toldAt: number
 }
 
-/** What is known of an account's limits. A limit without a time of its own was told with the whole. */
+/** What is known of an account's limits, of which the last was told at `toldAt`; that is also the time of a limit that has none. */
 export interface AccountUse {
   used: readonly (UsedLimit & { toldAt?: number | undefined })[]
   toldAt: number
   trueUntil: number
 }
 
-const mostKnown = 8
-
 /**
  * What is known after another run told of some limits: a run may be told of none but those that it works under, as of one model. Those
- * that it does not name stay as they were told before, until they begin anew. Of more than `mostKnown` the ones that were told last
+ * that it does not name stay as they were told before, until they begin anew. Of more than `mostLimits` the ones that were told last
  * are kept.
  */
 export function knownUse(before: AccountUse | null, told: AccountUse): AccountUse {
@@ -124,7 +122,7 @@ export function knownUse(before: AccountUse | null, told: AccountUse): AccountUs
   const used = [...known.values()]
     .filter(({ resetsAt }) => resetsAt > toldAt)
     .toSorted((a, b) => b.toldAt - a.toldAt)
-    .slice(0, mostKnown)
+    .slice(0, mostLimits)
     .toSorted((a, b) => a.windowMinutes - b.windowMinutes)
   return { used, toldAt, trueUntil: Math.max(...used.map(({ resetsAt }) => resetsAt)) }
 }

@@ -54,13 +54,13 @@ export async function removeQuotasBefore(db: Db, before: number): Promise<void> 
   await removeWindows(db, [before])
 }
 
-/** What another release wrote and this one cannot read is left out by itself. */
+/** A limit that another release wrote and this one cannot read is left out; the others are kept. */
 const keptUse = usedLimit.extend({ toldAt: deviceTime.optional() })
 const keptUses = z.array(z.unknown()).transform((kept) => kept.flatMap((one) => keptUse.safeParse(one).data ?? []))
 
 /**
  * How much of its provider's limits an account has used, as its runs told, last at `toldAt`. All of it is over at `trueUntil`. A limit that an
- * earlier run told of says when; others were told with the whole.
+ * earlier run told of has a time of its own.
  */
 const uses = table('quota_uses', {
   workspaceId: workspaceUuid,
