@@ -150,17 +150,22 @@ export class FakeDevice {
   async take(): Promise<FakeRun> {
     for (;;) {
       const offer = await this.next('run.offer')
-      const { runId, fence } = offer
-      this.send({ type: 'run.accepted', runId, fence })
-      const answer = await this.nextOf(
-        (message) =>
-          (message.type === 'run.start' || message.type === 'run.withdrawn') &&
-          message.runId === runId &&
-          message.fence === fence,
-        'run.start',
-      )
-      if (answer.type === 'run.start') return new FakeRun(this, { offer, token: answer.token })
+      const start = await this.accept(offer)
+      if (start !== null) return new FakeRun(this, { offer, token: start.token })
     }
+  }
+
+  /** Accepts the offer; null where that one was withdrawn before. */
+  async accept({ runId, fence }: Named<'run.offer'>): Promise<Named<'run.start'> | null> {
+    this.send({ type: 'run.accepted', runId, fence })
+    const answer = await this.nextOf(
+      (message) =>
+        (message.type === 'run.start' || message.type === 'run.withdrawn') &&
+        message.runId === runId &&
+        message.fence === fence,
+      'run.start',
+    )
+    return answer.type === 'run.start' ? answer : null
   }
 
   sendFrame(frame: Uint8Array): void {
