@@ -98,7 +98,7 @@ function mends({ reason }: Gate, { id, task, agent }: Run): string | null {
     case 'capacity':
       return 'svc run list --status running'
     case 'task_locked':
-      return `svc run list --status running --task ${task?.id ?? 'TASK'}`
+      return `svc run list --status running --status queued --task ${task?.id ?? 'TASK'}`
     case 'no_ready_route':
     case 'pinned_route_not_ready':
     case 'governance_refused':

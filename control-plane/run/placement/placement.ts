@@ -94,7 +94,7 @@ const notReady = (who: string, { harness, advice, where }: { harness: string; ad
 
 const descriptions: Record<GateReason, string | ((harness: string, advice: string) => string)> = {
   no_device: 'No device that may take this run is connected. Connect one with `svc device connect`.',
-  task_locked: 'Another run works on the task. This one starts when that one ends.',
+  task_locked: 'Another run of the task goes first: it works, or waits longer. This one starts when that one ends.',
   no_ready_route: (harness, advice) => notReady('No connected device is', { harness, advice, where: 'on a device' }),
   pinned_route_not_ready: (harness, advice) =>
     notReady('The device of the folder is not', { harness, advice, where: 'on it' }),
