@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { mask, maskSecrets, maskValue } from './secret-patterns.ts'
+import { cpuMsOf } from '../../test/kit/cpu-time.ts'
 
 const letters = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3hJ6kL9nP2rS5'
 
@@ -60,10 +61,11 @@ test('text that a shell would execute is never masked', () => {
 })
 
 test('a long text is read in time', () => {
-  const started = performance.now()
-  for (const text of ['token-'.repeat(50_000), 'a-'.repeat(100_000), 'eyJ'.repeat(60_000), 'a://'.repeat(50_000)])
-    expect(maskSecrets(text).length).toBeGreaterThan(0)
-  expect(performance.now() - started).toBeLessThan(2_000)
+  const spent = cpuMsOf(() => {
+    for (const text of ['token-'.repeat(50_000), 'a-'.repeat(100_000), 'eyJ'.repeat(60_000), 'a://'.repeat(50_000)])
+      expect(maskSecrets(text).length).toBeGreaterThan(0)
+  })
+  expect(spent).toBeLessThan(2_000)
 })
 
 test('values within JSON are masked by their form and by their names', () => {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { FailureKind } from '../adapter.ts'
 import { cutOff, failureEnding, failureKind, isProvidersFault, type Failure } from './failure.ts'
+import { cpuMsOf } from '../../../test/kit/cpu-time.ts'
 
 const words = { signInHint: 'x is not signed in; run `x login`.', signInWith: '`x login`' }
 const ending = (told: Failure, didWork = false) => failureEnding(told, { ...words, didWork })
@@ -78,8 +79,6 @@ it('says of an answer that was cut off what the harness says of it', () => {
 })
 
 it('reads a costly message in no time', () => {
-  const begin = performance.now()
-  for (const message of [' '.repeat(64_000), 'model '.repeat(10_000), 'error: '.repeat(9_000), 'invalid'.repeat(9_000)])
-    ending({ message, httpStatus: 401 })
-  expect(performance.now() - begin).toBeLessThan(1_000)
+  const costly = [' '.repeat(64_000), 'model '.repeat(10_000), 'error: '.repeat(9_000), 'invalid'.repeat(9_000)]
+  expect(cpuMsOf(() => costly.map((message) => ending({ message, httpStatus: 401 })))).toBeLessThan(1_000)
 })

@@ -4,6 +4,7 @@ import type { ToolPermissions, ToolRule } from '../../runs/spec.ts'
 import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
 import { decide } from '../decide.ts'
 import { maxCommandChars, shellCommands } from './commands.ts'
+import { cpuMsOf } from '../../../test/kit/cpu-time.ts'
 
 const place = judgedPlace()
 function decided(lists: { allow?: ToolRule[]; deny?: ToolRule[] }, command: string) {
@@ -443,12 +444,7 @@ test.for([
       ? Array.from({ length: chars / 12 }, (_, at) => `"x ${at}"`).join(' ')
       : piece.repeat(Math.ceil(chars / piece.length)).slice(0, chars)
   // The time of this thread on the processor, since other tests run beside this one.
-  const cost = (line: string) => {
-    const before = process.threadCpuUsage()
-    denies('Bash(rm:*)', line)
-    const { user, system } = process.threadCpuUsage(before)
-    return (user + system) / 1_000
-  }
+  const cost = (line: string) => cpuMsOf(() => denies('Bash(rm:*)', line))
   const costs = (lines: readonly string[]) => lines.reduce((sum, line) => sum + cost(line), 0)
   // A line costs about what sixteen of a sixteenth do; it would be sixteen times as much if each part were looked at with all others. The
   // clock of a thread may count in steps of 4 ms, and the machine may be slower in one moment than in the next: both are measured one

@@ -9,6 +9,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import { isLong } from '../../kit/forms.ts'
 import { hostilePages } from '../../kit/hostile-pages.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { cpuMsOf } from '../../kit/cpu-time.ts'
 
 // Texts of the greatest length that are made to cost as much as they can.
 
@@ -17,13 +18,6 @@ beforeAll(async () => {
   server = await TestServer.start()
 })
 afterAll(() => server.stop())
-
-async function cpuMsOf(work: () => unknown): Promise<number> {
-  const before = process.threadCpuUsage()
-  await work()
-  const { user, system } = process.threadCpuUsage(before)
-  return (user + system) / 1_000
-}
 
 /** What takes a worker half a second or more: one of them, which is published below, shows in the short form what they all do. */
 const dear = [
@@ -49,7 +43,7 @@ test.each(published)('%s are published or refused', async (_, body) =>
 
 test('the thread that serves others does little of the work', async () => {
   const body = hostilePages['beginnings of page links']!
-  const reading = await cpuMsOf(() => readPage({ kind: 'markdown', body }))
+  const reading = cpuMsOf(() => readPage({ kind: 'markdown', body }))
   let outcome = ''
   const serving = await cpuMsOf(async () => void (outcome = await create(body)))
   expect(outcome).toMatch(isPublishedOrRefused)
