@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { pluginFiles, treeOf } from '../api/facts/kit/plugins.ts'
 import { startGitServer, type GitServer } from '../kit/git-server.ts'
 import { useRealServer } from './real-server.ts'
@@ -16,6 +16,7 @@ const call = (line: readonly string[]) => real.svc(['plugin', ...line])
 
 function folderOf(name: string): string {
   const dir = mkdtempSync(join(tmpdir(), 'plugin-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
   for (const [path, text] of Object.entries(pluginFiles({ name, servers: { docs: { command: 'docs-mcp' } } }))) {
     mkdirSync(dirname(join(dir, path)), { recursive: true })
     writeFileSync(join(dir, path), text)

@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { makeSkill } from '../api/facts/kit/skills.ts'
 import { startGitServer, type GitServer } from '../kit/git-server.ts'
 import { commandsOf } from './page-blocks.ts'
@@ -66,6 +66,7 @@ test('a repository says what was installed and skipped, and why it cannot be rea
 
 test('a folder is sent as it is, with its programs, and without what git keeps there', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'skill-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
   mkdirSync(join(dir, 'scripts'))
   mkdirSync(join(dir, '.git'))
   writeFileSync(join(dir, 'SKILL.md'), 'Do it.')

@@ -1,5 +1,5 @@
 import { idFrom } from '../../../shared/lib/ids.ts'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -22,7 +22,13 @@ const allowed = createOutbound({
   world: realWorld,
   resolveHost: () => Promise.resolve(['127.0.0.1']),
 })
-const newFolder = () => mkdtempSync(join(tmpdir(), 'fetches-'))
+const folders: string[] = []
+afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })))
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'fetches-'))
+  folders.push(folder)
+  return folder
+}
 const sourcesWith = (more: { limits?: Partial<SourceLimits>; folder?: string; outbound?: Outbound } = {}) =>
   new RepoSources({
     folder: more.folder ?? newFolder(),

@@ -13,7 +13,7 @@ import {
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { BundleCache, type BundleCacheOptions } from '../../../device-manager/skills/bundle-cache.ts'
 import { bundleHashText } from '../../../shared/lib/bundle-hash.ts'
@@ -46,7 +46,7 @@ beforeEach(() => {
   folder = join(mkdtempSync(join(tmpdir(), 'svc-bundles-')), 'skills')
   ;[answers, asked] = [new Map(), []]
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => rmSync(dirname(folder), { recursive: true, force: true }))
 
 const log = { info() {}, warn() {} } as unknown as BundleCacheOptions['log']
 const cacheOf = (more: Partial<BundleCacheOptions> = {}) =>
