@@ -14,12 +14,13 @@ import {
   openSync,
   readdirSync,
   readlinkSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
   symlinkSync,
 } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { copyKeyFile, type Copy } from '../../shared/releases/copy.ts'
 import { installNames } from '../../shared/lib/stable-paths.ts'
 import { CliError } from '../errors/cli-error.ts'
@@ -263,12 +264,13 @@ const unwritable = (folder: string, cause: unknown): CliError =>
 
 function flush(folder: string): void {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
-    if (entry.isFile()) flushFile(join(entry.parentPath, entry.name))
+    if (entry.isFile() || entry.isDirectory()) flushFile(join(entry.parentPath, entry.name))
+  flushFile(folder)
 }
 
 const flushFolder = (folder: string): void => flushFile(folder)
 
-function flushFile(path: string): void {
+export function flushFile(path: string): void {
   const file = openSync(path, 'r')
   try {
     fsyncSync(file)
@@ -295,10 +297,13 @@ export function refuseTaken(link: string, prefix: string): void {
   })
 }
 
-/** Whether the path is a link that leads into this folder, by its text. */
+/** Whether the path is a link to a program of this folder, by its text, or by way of a link such as that of a home folder. */
 export function isLinkInto(link: string, prefix: string): boolean {
   try {
-    return readlinkSync(link).startsWith(`${prefix}/`)
+    const to = readlinkSync(link)
+    if (to.startsWith(`${prefix}/`)) return true
+    // PREFIX/current/bin/PROGRAM.
+    return realpathSync(dirname(dirname(dirname(resolve(dirname(link), to))))) === realpathSync(prefix)
   } catch {
     return false
   }

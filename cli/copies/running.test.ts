@@ -17,4 +17,7 @@ test('units of svc that start from a folder of versions are found, whether they 
   unit('svc-server.service', server('/opt/other'))
   expect(unitsFrom('/opt/svc', units)).toEqual(['svc-device@ann.service'])
   expect(unitsFrom('/opt/svc', join(units, 'none'))).toEqual([])
+  // As systemd writes such a path.
+  unit('svc-device@bob.service', '[Service]\nExecStart="/opt/100%% svc/current/node/bin/node" "main.js"\n')
+  expect(unitsFrom('/opt/100% svc', units)).toEqual(['svc-device@bob.service'])
 })

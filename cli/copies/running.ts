@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { daemonPatience } from '../../shared/device/patience.ts'
 import { isSystemUnitName, systemServerUnit, systemUnitFolder } from '../../shared/device/service-file.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
+import { programInUnit } from '../../shared/lib/unit-words.ts'
 import { askDaemonIfThere } from '../device/daemon-control.ts'
 import { readIdentity } from '../device/this-device.ts'
 import type { CliEnvironment } from '../machine/environment.ts'
@@ -43,8 +44,8 @@ function ps(...words: readonly string[]): string | null {
   }
 }
 
-const runsFrom = (folder: string, pid: number): boolean =>
-  (commandLine(pid) ?? ps('-ww', '-o', 'args=', '-p', String(pid)) ?? '').includes(`${folder}/`)
+const lineOf = (pid: number): string => commandLine(pid) ?? ps('-ww', '-o', 'args=', '-p', String(pid)) ?? ''
+const runsFrom = (folder: string, pid: number): boolean => lineOf(pid).includes(`${folder}/`)
 
 /** The daemon of this machine where one runs from the folder of versions; its runs outlive it. */
 export async function daemonFrom(folder: string, env: CliEnvironment): Promise<{ pid: number; runs: number } | null> {
@@ -63,9 +64,21 @@ export async function serverFrom(
   const isUnits = process.getuid?.() === 0 && unitsFrom(folder).includes(systemServerUnit)
   const ofUnit = isUnits ? await pidOfUnit(systemServerUnit) : 0
   if (ofUnit > 0 && runsFrom(folder, ofUnit)) return { pid: ofUnit, unit: systemServerUnit }
+  const own = await recordedServer(env)
+  return own !== null && runsFrom(folder, own) ? { pid: own, unit: null } : null
+}
+
+/** The process of a server that works with the data folder, of whatever copy of svc; null: none does. */
+export async function serverWith(env: CliEnvironment): Promise<number | null> {
+  const pid = await recordedServer(env)
+  return pid !== null && /\/control-plane\/main\.[jt]s/.test(lineOf(pid)) ? pid : null
+}
+
+/** What the last server of the data folder wrote; one that was killed leaves it. */
+async function recordedServer(env: CliEnvironment): Promise<number | null> {
   const { server } = await serverPlaces(env)
-  const own = fieldAt(parseJsonText(readIfThere(server) ?? ''), 'pid')
-  return typeof own === 'number' && Number.isInteger(own) && runsFrom(folder, own) ? { pid: own, unit: null } : null
+  const pid = fieldAt(parseJsonText(readIfThere(server) ?? ''), 'pid')
+  return typeof pid === 'number' && Number.isInteger(pid) ? pid : null
 }
 
 /** The process that the unit keeps; 0: none runs, or there is no systemd. */
@@ -87,7 +100,8 @@ export const machineServicesFrom = (folder: string): string[] =>
 export function unitsFrom(folder: string, units = systemUnitFolder): string[] {
   if (!existsSync(units)) return []
   const isOurs = (name: string) => isSystemUnitName(name) || name === systemServerUnit
-  const isFromHere = (name: string) => (readIfThere(join(units, name)) ?? '').includes(`"${folder}/`)
+  const begin = programInUnit(`${folder}/`).slice(0, -1)
+  const isFromHere = (name: string) => (readIfThere(join(units, name)) ?? '').includes(begin)
   return readdirSync(units).filter((name) => isOurs(name) && isFromHere(name))
 }
 

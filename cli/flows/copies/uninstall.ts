@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { CommandContext, Flow } from '../../context/context.ts'
-import { commandLines, removeUnits, serverFrom, unitsFrom } from '../../copies/running.ts'
+import { backUp, madeFolders, refuseShared, removeMade } from '../../copies/purge.ts'
+import { commandLines, removeUnits, serverFrom, serverWith, unitsFrom } from '../../copies/running.ts'
 import { isLinkInto, Prefix } from '../../copies/prefix.ts'
 import { demandPrefix, thisCopy } from '../../copies/this-copy.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
@@ -29,14 +30,21 @@ export const uninstall: Flow = async (context) => {
   const status = await askDaemonIfThere(places, { op: 'status' })
   const service = await serviceOfThisDevice(places)
   const links = linksInto(prefix)
-  const made = [dirname(await loginPath(env)), places.dir, (await serverPlaces(env)).dir].filter(existsSync)
+  const folders = madeFolders([
+    { path: dirname(await loginPath(env)), isNamed: env.configDir !== null },
+    { path: places.dir, isNamed: env.stateDir !== null },
+    { path: (await serverPlaces(env)).dir, isNamed: env.dataDir !== null },
+  ])
+  const made = [...new Set(folders.flatMap(({ path, real }) => [path, real]))]
   const [removed, kept] = isPurge ? [[...links, prefix, ...made], []] : [[...links, prefix], made]
   const backup = isPurge && made.length > 0 ? backupPath(new Date(context.world.now())) : null
   const units = process.getuid?.() === 0 ? unitsFrom(prefix) : []
   const result = { removed, kept, backup, service: service !== null, units }
-  await refuseWhileUsed(context, { prefix, runs: status?.runs.map(({ runId }) => runId) ?? [] })
+  await refuseWhileUsed(context, { prefix, isPurge, runs: status?.runs.map(({ runId }) => runId) ?? [] })
+  if (isPurge) refuseShared(folders, [homedir(), prefix])
   if (values.local['yes'] !== true) await confirm(context, result)
-  if (service !== null) await askService(places, 'uninstall')
+  // It is taken away once the backup is whole: else the device would not come back.
+  if (service !== null) await askService(places, backup === null ? 'uninstall' : 'stop')
   else if (status !== null) await askDaemonIfThere(places, { op: 'stop' })
   if (status !== null && !(await waitUntilStopped(places, context.world)))
     throw new CliError('daemon_still_runs', `The device manager (pid ${status.pid}) has not ended.`, {
@@ -45,9 +53,13 @@ export const uninstall: Flow = async (context) => {
     })
   // That of this machine has ended; others have devices of their own.
   refuseWhileRunning(prefix, /\/device-manager\/main\.js run/)
-  if (backup !== null) await backUp(backup, made)
+  if (backup !== null) {
+    await backUp(backup, folders)
+    if (service !== null) await askService(places, 'uninstall')
+  }
   await removeUnits(units)
-  for (const path of removed) if (path !== prefix) rmSync(path, { recursive: true, force: true })
+  for (const link of links) rmSync(link, { force: true })
+  if (isPurge) for (const folder of folders) removeMade(folder)
   await out.result(result, { look: 'uninstall' })
   // Last, since what has not been loaded of this program cannot be loaded any more.
   new Prefix(prefix).remove()
@@ -64,7 +76,7 @@ function linksInto(prefix: string): string[] {
 
 async function refuseWhileUsed(
   { env }: CommandContext,
-  { prefix, runs }: { prefix: string; runs: readonly string[] },
+  { prefix, isPurge, runs }: { prefix: string; isPurge: boolean; runs: readonly string[] },
 ): Promise<void> {
   if (runs.length > 0)
     throw new CliError('runs_are_active', `Runs are live on this machine: ${runs.slice(0, 5).join(', ')}.`, {
@@ -75,7 +87,13 @@ async function refuseWhileUsed(
     throw new CliError('server_runs', `A server runs from ${prefix} (process ${server.pid}).`, {
       remediation: server.unit === null ? 'Stop it first.' : `Type: systemctl stop ${server.unit}`,
     })
-  refuseWhileRunning(prefix, /\/control-plane\/main\.js start|\/run-host\/main\.js/)
+  const other = isPurge ? await serverWith(env) : null
+  if (other !== null)
+    throw new CliError('server_runs', `A server of another svc works with the data here (process ${other}).`, {
+      remediation: 'Stop it first. Nothing was removed.',
+    })
+  // Without a word `svc-server` starts a server, too.
+  refuseWhileRunning(prefix, /\/control-plane\/main\.js|\/run-host\/main\.js/)
 }
 
 /** Fails where a program runs from there, as of another state folder or another user. */
@@ -118,34 +136,4 @@ async function confirm(
 function backupPath(now: Date): string {
   const day = now.toISOString().slice(0, 19).replaceAll(':', '')
   return join(homedir(), `svc-backup-${day}.tar.gz`)
-}
-
-/** Fails before anything is removed where the archive cannot be made whole. */
-async function backUp(archive: string, folders: readonly string[]): Promise<void> {
-  const { execa } = await import('execa')
-  const draft = `${archive}.part`
-  // Sockets of programs that have ended are no files for tar.
-  const sockets = folders.flatMap((folder) =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .map((name) => join(folder, name))
-      .filter((path) => statSync(path, { throwIfNoEntry: false })?.isSocket() === true),
-  )
-  for (const socket of sockets) rmSync(socket)
-  const from = folders.flatMap((folder) => ['-C', dirname(folder), basename(folder)])
-  const before = process.umask(0o077)
-  try {
-    const ended = await execa('tar', ['-czf', draft, ...from], { stdin: 'ignore', reject: false })
-    if (ended.failed)
-      throw new CliError(
-        'no_backup',
-        `The backup could not be made: ${(ended.stderr || ended.shortMessage || '').slice(0, 500)}`,
-        {
-          remediation: 'Nothing was removed. Make room, or remove the folders yourself.',
-        },
-      )
-    renameSync(draft, archive)
-  } finally {
-    process.umask(before)
-    rmSync(draft, { force: true })
-  }
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compare } from 'semver'
 import type { CommandContext, Flow } from '../../context/context.ts'
@@ -101,7 +101,8 @@ async function put(
   const unpacked = `${draft}-unpacked`
   try {
     await fetchVerified(source, file, tarball)
-    mkdirSync(unpacked)
+    // Whatever the umask is: its programs are tried before they are opened to all.
+    mkdirSync(unpacked, { mode: 0o700 })
     const folder = await unpack(tarball, unpacked)
     await tryCopy(folder, release.version)
     rmSync(draft, { recursive: true })
@@ -129,7 +130,11 @@ function remember(prefix: Prefix, key: string, { positionals, resolvePath, value
   if (values.local['key'] !== undefined) keep(join(prefix.folder, keptNames.key), key)
 }
 
+/** All may read it, and nobody else may write it: it decides what root installs. */
 function keep(path: string, text: string): void {
-  writeFileSync(`${path}.new`, text)
-  renameSync(`${path}.new`, path)
+  const draft = `${path}.new`
+  rmSync(draft, { force: true })
+  writeFileSync(draft, text, { mode: 0o600, flush: true })
+  chmodSync(draft, 0o644)
+  renameSync(draft, path)
 }

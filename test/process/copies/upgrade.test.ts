@@ -4,6 +4,7 @@ import { createPublicKey, sign, type KeyObject } from 'node:crypto'
 import {
   cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -112,6 +113,19 @@ test('what root installs is for all accounts, whatever umask it and whoever unpa
   for (const name of ['', 'bin', 'lib', 'lib/cli'])
     expect([name, statSync(join(upgraded, name)).mode & 0o777]).toEqual([name, folders])
   expect(statSync(join(upgraded, 'bin/svc')).mode & 0o777).toBe(programs)
+  // Nor is anything open to be changed by others: what decides what is installed next, and what is unpacked before it is tried.
+  await machine.works(['upgrade', '--rollback'])
+  rmSync(upgraded, { recursive: true })
+  const pem = join(machine.folder, 'key.pem')
+  writeFileSync(pem, createPublicKey(key).export({ type: 'spki', format: 'pem' }))
+  const open = `umask 000 && exec ${machine.bin}/svc upgrade ${second.folder} --key ${pem} --remember`
+  const { child, said } = machine.start('/bin/sh', ['-c', open])
+  const unpackedAt = () => machine.versions.find((name) => name.endsWith('-unpacked'))
+  await waitFor(() => unpackedAt() !== undefined || child.exitCode !== null, 'it unpacks', { everyMs: 1 })
+  expect(statSync(join(machine.prefix, 'versions', unpackedAt()!)).mode & 0o777).toBe(0o700)
+  expect((await said).status).toBe(0)
+  for (const name of ['release-key.pem', 'releases'])
+    expect([name, statSync(join(machine.prefix, name)).mode & 0o777]).toEqual([name, 0o644])
   // A lock that leads to another file would have that one closed to all others.
   const victim = join(machine.folder, 'victim')
   writeFileSync(victim, '', { mode: 0o644 })
@@ -291,3 +305,60 @@ test('what of svc is on the machine is shown, and removed with a backup of what 
   expect(stdout).toContain('data/svc.db')
   expect(stdout).toContain('config/login.json')
 }, 300_000)
+
+test('a purge removes what is of svc alone, wherever it lies, and follows no link to what is not', async () => {
+  // Nobody says yes: were it not refused, nothing would be removed all the same.
+  const refused = async (env: Record<string, string>) => {
+    const { status, stderr } = await machine.svc(['uninstall', '--purge'], { env })
+    expect([status, existsSync(join(machine.bin, 'svc'))]).toEqual([1, true])
+    return codeOf(stderr)
+  }
+  const settings = machine.makeFolder('settings')
+  writeFileSync(join(settings, 'login.json'), '{}')
+  writeFileSync(join(settings, 'of-another-program'), '')
+  for (const shared of ['/', machine.folder, settings])
+    expect([shared, await refused({ SVC_CONFIG_DIR: shared })]).toEqual([shared, 'cli.folder_shared'])
+  expect(await refused({ SVC_STATE_DIR: join(settings, 'login.json') })).toBe('cli.not_a_folder')
+  // A server of another copy works with the data here.
+  const other = new Installation()
+  try {
+    await other.install(first)
+    const { child } = await other.startServer(0, {}, machine.dataDir)
+    expect(await refused({})).toBe('cli.server_runs')
+    expect(existsSync(join(machine.dataDir, 'svc.db'))).toBe(true)
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+  } finally {
+    await other.remove()
+  }
+  // The device lies on another disk; links in it lead out of it, and to itself.
+  const disk = machine.makeFolder('disk/device')
+  symlinkSync(disk, machine.stateDir)
+  writeFileSync(join(disk, 'device-token'), 'token')
+  const outside = machine.makeFolder('outside')
+  const socket = createServer().listen(join(outside, 'open.sock'))
+  await once(socket, 'listening')
+  mkdirSync(join(disk, 'runs'))
+  symlinkSync(outside, join(disk, 'runs/link'))
+  for (const name of ['one', 'two']) symlinkSync('.', join(disk, 'runs', name))
+  const { backup } = parsed(await machine.works(['uninstall', '--purge', '--yes']))
+  expect(existsSync(join(outside, 'open.sock'))).toBe(true)
+  socket.close()
+  const paths = [disk, machine.stateDir, machine.dataDir, machine.prefix]
+  expect(paths.filter((path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined)).toEqual([])
+  expect(existsSync(join(settings, 'of-another-program'))).toBe(true)
+  expect((await machine.run('tar', ['-tzf', String(backup)])).stdout).toContain('device/device-token')
+}, 300_000)
+
+test('names of programs are taken away, too, where the way to the home folder is a link', async () => {
+  const home = join(machine.folder, 'home')
+  symlinkSync(machine.makeFolder('real-home'), home)
+  const unpacked = machine.makeFolder('unpacked')
+  await machine.run('tar', ['-xzf', first.tarball, '-C', unpacked])
+  const bin = join(home, 'bin')
+  const installer = join(unpacked, basename(first.tarball, '.tar.gz'), 'install')
+  const installed = await machine.run(installer, ['--prefix', join(home, 'opt'), '--bin', bin])
+  expect(installed.status).toBe(0)
+  const removed = await machine.run(join(bin, 'svc'), ['uninstall', '--yes'], { env: { PATH: `${bin}:/usr/bin:/bin` } })
+  expect([removed.status, readdirSync(bin)]).toEqual([0, []])
+}, 120_000)
