@@ -26,6 +26,8 @@ const ownNames: readonly string[] = [
   'first-starts',
   'hosts',
   'journal.db',
+  'own',
+  'restoring',
   'runs',
   'skills',
   'start.room',

@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isLong } from '../../kit/forms.ts'
 import { releaseFor, signingKey, type MadeRelease } from '../../kit/releases.ts'
@@ -281,7 +281,9 @@ test('what of svc is on the machine is shown, and removed with a backup of what 
   await machine.works(['login'])
   const runs = await machine.svc(['uninstall', '--yes'])
   expect([runs.status, codeOf(runs.stderr)]).toEqual([1, 'cli.server_runs'])
-  expect((await api.devices()).length).toBe(0)
+  // What a device manager makes is known, too.
+  await machine.works(['device', 'connect'])
+  expect((await api.devices()).length).toBe(1)
   child.kill('SIGTERM')
   await once(child, 'exit')
   const shown = await machine.svc(['uninstall', '--purge'])
@@ -357,6 +359,12 @@ test('names of programs are taken away, too, where the way to the home folder is
   await machine.run('tar', ['-xzf', first.tarball, '-C', unpacked])
   const bin = join(home, 'bin')
   const installer = join(unpacked, basename(first.tarball, '.tar.gz'), 'install')
+  // Found from its own folder, also where the shell would look for that elsewhere first.
+  const decoy = machine.makeFolder(`decoy/unpacked/${basename(first.tarball, '.tar.gz')}/bin`)
+  const env = { CDPATH: decoy.slice(0, decoy.indexOf('/unpacked/')) }
+  expect(
+    await machine.run('sh', [relative(machine.folder, join(installer, '../bin/svc')), '--version'], { env }),
+  ).toMatchObject({ stdout: '0.8.0\n' })
   const installed = await machine.run(installer, ['--prefix', join(home, 'opt'), '--bin', bin])
   expect(installed.status).toBe(0)
   const removed = await machine.run(join(bin, 'svc'), ['uninstall', '--yes'], { env: { PATH: `${bin}:/usr/bin:/bin` } })
