@@ -57,7 +57,7 @@ while [ -L "$file" ]; do
   to=$(readlink "$file")
   case $to in /*) file=$to ;; *) file=$(dirname "$file")/$to ;; esac
 done
-here=$(cd -P "$(dirname "$file")/.." && pwd)
+here=$(CDPATH= cd -P "$(dirname "$file")/.." && pwd)
 exec "$here/node/bin/node" --disable-warning=ExperimentalWarning "$here/lib/${part}/main.js" "$@"
 `
 
