@@ -24,8 +24,8 @@ export interface ReleaseSource {
   open(name: string): Promise<Readable>
 }
 
-/** For a first byte, and between two pieces. */
-const silentMs = 60_000
+/** So much must come in each of these times until all is there: whoever fetches keeps other upgrades out meanwhile. */
+const leastSpeed = { windowMs: 60_000, bytes: 65_536 }
 
 /**
  * Reads what was given: a folder of a release, a file in one, or the address of one (http, https), to which the names of files are added.
@@ -63,7 +63,7 @@ function folderSource(folder: string): ReleaseSource {
   }
 }
 
-function addressSource(given: string): ReleaseSource {
+export function addressSource(given: string, least = leastSpeed): ReleaseSource {
   const address = URL.parse(given)
   // It would be kept, and shown in errors.
   if (address === null || `${address.username}${address.password}` !== '')
@@ -74,21 +74,26 @@ function addressSource(given: string): ReleaseSource {
   const base = given.endsWith('/') ? given : `${given}/`
   const open = async (name: string): Promise<Readable> => {
     const url = new URL(name, base)
-    const silence = new AbortController()
-    const timer = setTimeout(() => silence.abort(new Error(`nothing came for ${silentMs / 1_000} s`)), silentMs)
+    const slowness = new AbortController()
+    let came = 0
+    const timer = setInterval(() => {
+      if (came < least.bytes)
+        slowness.abort(new Error(`${came} bytes came in ${least.windowMs / 1_000} s, which is too slow`))
+      came = 0
+    }, least.windowMs)
     try {
-      const answer = await fetch(url, { signal: silence.signal })
+      const answer = await fetch(url, { signal: slowness.signal })
       if (!answer.ok || answer.body === null) {
         await answer.body?.cancel()
         throw new Error(`it answered ${answer.status}`)
       }
       const body = Readable.fromWeb(answer.body as never)
-      body.on('data', () => timer.refresh())
-      body.on('close', () => clearTimeout(timer))
+      body.on('data', (piece: Uint8Array) => (came += piece.byteLength))
+      body.on('close', () => clearInterval(timer))
       // Not before somebody takes it.
       return body.pause()
     } catch (error) {
-      clearTimeout(timer)
+      clearInterval(timer)
       throw unreachable(url, error)
     }
   }

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { daemonPatience } from '../../shared/device/patience.ts'
 import { isSystemUnitName, systemServerUnit, systemUnitFolder } from '../../shared/device/service-file.ts'
 import { parseJsonText } from '../../shared/lib/lines.ts'
+import { installNames } from '../../shared/lib/stable-paths.ts'
 import { programInUnit } from '../../shared/lib/unit-words.ts'
 import { askDaemonIfThere } from '../device/daemon-control.ts'
 import { readIdentity } from '../device/this-device.ts'
@@ -48,12 +49,15 @@ const lineOf = (pid: number): string => commandLine(pid) ?? ps('-ww', '-o', 'arg
 const runsFrom = (folder: string, pid: number): boolean => lineOf(pid).includes(`${folder}/`)
 
 /** The daemon of this machine where one runs from the folder of versions; its runs outlive it. */
-export async function daemonFrom(folder: string, env: CliEnvironment): Promise<{ pid: number; runs: number } | null> {
+export async function daemonFrom(
+  folder: string,
+  env: CliEnvironment,
+): Promise<{ pid: number; runs: number; version: string } | null> {
   const places = await devicePlaces(env)
   if (readIdentity(places) === null) return null
   const status = await askDaemonIfThere(places, { op: 'status' })
   if (status === null || !runsFrom(folder, status.pid)) return null
-  return { pid: status.pid, runs: status.runs.length }
+  return { pid: status.pid, runs: status.runs.length, version: status.version }
 }
 
 /** A server on this machine that runs from the folder of versions; null: none does. `unit`: the one of systemd that keeps it, which root restarts. */
@@ -95,6 +99,27 @@ async function pidOfUnit(unit: string): Promise<number> {
 /** Services of the machine whose device managers start from the folder of versions: root's to restart. */
 export const machineServicesFrom = (folder: string): string[] =>
   process.getuid?.() === 0 ? unitsFrom(folder).filter(isSystemUnitName) : []
+
+/** Those of the units whose process is of another version in the folder than the current one. */
+export async function unitsOfOtherVersions(units: readonly string[], folder: string): Promise<string[]> {
+  const current = realpathSync(join(folder, installNames.current))
+  const others: string[] = []
+  for (const unit of units) {
+    const pid = await pidOfUnit(unit)
+    const program = pid > 0 ? programOf(pid) : null
+    if (program?.startsWith(`${dirname(current)}/`) && !program.startsWith(`${current}/`)) others.push(unit)
+  }
+  return others
+}
+
+/** The file that a process executes; null where that is not told. */
+function programOf(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`)
+  } catch {
+    return null
+  }
+}
 
 /** All units of the machine that start what lies in the folder of versions. */
 export function unitsFrom(folder: string, units = systemUnitFolder): string[] {

@@ -6,6 +6,7 @@ import {
   restartByCurrent,
   restartServices,
   serverFrom,
+  unitsOfOtherVersions,
 } from '../../copies/running.ts'
 import type { Prefix } from '../../copies/prefix.ts'
 
@@ -19,7 +20,15 @@ export interface Switched {
   removed: string[]
 }
 
-export const nothingSwitched: Switched = { daemon: null, serverPid: null, removed: [] }
+const nothingSwitched: Switched = { daemon: null, serverPid: null, removed: [] }
+
+/** Where the version is installed already: an upgrade that was killed after its switch may have left device managers of the version before. */
+export async function afterEarlierSwitch(prefix: Prefix, version: string, context: CommandContext): Promise<Switched> {
+  const daemon = await daemonFrom(prefix.folder, context.env)
+  const isLeft = daemon !== null && daemon.version !== version
+  const units = await unitsOfOtherVersions(machineServicesFrom(prefix.folder), prefix.folder)
+  return isLeft || units.length > 0 ? afterSwitch(prefix, context) : nothingSwitched
+}
 
 /** Restarts the daemon where it runs from this folder of versions: its run hosts go on, and the next one takes them up. */
 export async function afterSwitch(prefix: Prefix, { env, out, world }: CommandContext): Promise<Switched> {

@@ -7,7 +7,7 @@ import { thisCopy } from '../../copies/this-copy.ts'
 import { tryCopy } from '../../copies/trial.ts'
 import { CliError } from '../../errors/cli-error.ts'
 import { programNames } from '../../../shared/releases/copy.ts'
-import { afterSwitch, nothingSwitched } from './after-switch.ts'
+import { afterEarlierSwitch, afterSwitch } from './after-switch.ts'
 
 /** `install`: puts the copy that was unpacked beside others, makes it the one that runs, and leads the programs' names to it. */
 export const install: Flow = async (context) => {
@@ -40,7 +40,7 @@ export const install: Flow = async (context) => {
       before: before?.version ?? null,
       folder: prefix.folder,
       bin: links.length === 0 ? null : bin,
-      ...(changed ? await afterSwitch(prefix, context) : nothingSwitched),
+      ...(await (changed ? afterSwitch(prefix, context) : afterEarlierSwitch(prefix, copy.version, context))),
     }
   })
   if (result.bin !== null && !(process.env['PATH'] ?? '').split(delimiter).includes(bin))

@@ -11,7 +11,7 @@ import { readIfThere } from '../../machine/files.ts'
 import { readFileOrInput } from '../../machine/input.ts'
 import { copyKeyFile } from '../../../shared/releases/copy.ts'
 import type { ReleasedFile, ReleaseManifest } from '../../../shared/releases/manifest.ts'
-import { afterSwitch, nothingSwitched } from './after-switch.ts'
+import { afterEarlierSwitch, afterSwitch } from './after-switch.ts'
 
 /**
  * `upgrade`: installs a release beside the one that runs, once it is verified and was tried, and makes it the one that runs; `--rollback`
@@ -36,7 +36,8 @@ export const upgrade: Flow = async (context) => {
   // Compared by whoever has the lock: another one may have installed something meanwhile.
   const result = await prefix.alone(async () => {
     const compared = comparedWithCurrent(prefix, release)
-    if (compared.version === compared.before) return { changed: false, ...compared, ...nothingSwitched }
+    if (compared.version === compared.before)
+      return { changed: false, ...compared, ...(await afterEarlierSwitch(prefix, compared.version, context)) }
     if (!compared.isNewer && values.local['allow-older'] !== true)
       throw new CliError('older_release', `${compared.version} is older than ${compared.before}, which is installed.`, {
         remediation: 'To return to the version before type `svc upgrade --rollback`; else add --allow-older.',

@@ -232,6 +232,29 @@ test('of two at once one works, and one that is killed at any moment leaves a ve
   }
 }, 300_000)
 
+test('an upgrade that was killed between its switch and the restart of the device manager is brought to its end by the next one', async () => {
+  await machine.works(['upgrade', second.folder])
+  await machine.works(['upgrade', '--rollback'])
+  const { child } = await machine.startServer()
+  await machine.works(['login'])
+  await machine.works(['device', 'connect'])
+  const status = async () => parsed(await machine.works(['device', 'status']))
+  expect(await status()).toMatchObject({ version: '0.8.0' })
+  // As the kill leaves it.
+  rmSync(join(machine.prefix, 'current'))
+  symlinkSync('versions/0.9.0-rc.1', join(machine.prefix, 'current'))
+  const before = machine.daemonPid
+  const again = { changed: false, version: '0.9.0-rc.1' }
+  expect(parsed(await machine.works(['upgrade', second.folder]))).toMatchObject({ ...again, daemon: { runs: 0 } })
+  expect(await status()).toMatchObject({ version: '0.9.0-rc.1' })
+  const after = machine.daemonPid
+  expect(after).not.toBe(before)
+  expect(parsed(await machine.works(['upgrade', second.folder]))).toMatchObject({ ...again, daemon: null })
+  expect(machine.daemonPid).toBe(after)
+  child.kill('SIGTERM')
+  await once(child, 'exit')
+}, 300_000)
+
 test('a release comes from an address, and one that cannot be read changes nothing', async () => {
   let answer = (_: IncomingMessage, reply: ServerResponse): void => void reply.writeHead(404).end()
   const server = createServer((request, reply) => answer(request, reply)).listen(0, '127.0.0.1')
