@@ -76,9 +76,15 @@ async function copy(
     // A place may fail before it reads anything.
     source.destroy()
   }
-  const written = createHash('sha256')
-  for await (const piece of (await to.open(id)) as AsyncIterable<Uint8Array>) written.update(piece)
-  if (written.digest('hex') === read.digest('hex')) return bytes
-  await to.remove({ id, upload: null, isWhole: true })
-  throw new StorageError(to.name, new Error(`the copy of ${id} is not what was read`))
+  try {
+    const written = createHash('sha256')
+    for await (const piece of (await to.open(id)) as AsyncIterable<Uint8Array>) written.update(piece)
+    if (written.digest('hex') !== read.digest('hex'))
+      throw new StorageError(to.name, new Error(`the copy of ${id} is not what was read`))
+    return bytes
+  } catch (error) {
+    // Nobody has seen that it is whole, and a later call would pass it over.
+    await to.remove({ id, upload: null, isWhole: true })
+    throw error
+  }
 }

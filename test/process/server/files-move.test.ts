@@ -11,7 +11,7 @@ import {
   type BlobLocation,
 } from '../../../control-plane/blobs/location.ts'
 import { moveBlobs } from '../../../control-plane/blobs/move.ts'
-import type { BlobPlace } from '../../../control-plane/blobs/place.ts'
+import { StorageError, type BlobPlace } from '../../../control-plane/blobs/place.ts'
 import { ownBlob } from '../../../control-plane/blobs/store.ts'
 import { inTransaction } from '../../../control-plane/db/transaction.ts'
 import type { Database } from '../../../control-plane/db/open.ts'
@@ -189,6 +189,21 @@ test('a copy that is not what was read is refused, and not left', async () => {
     'is not what was read',
   )
   expect(await to.has(id)).toBe(false)
+})
+
+test('a copy that nobody could read again is not left, since the next call would take it for whole', async () => {
+  const before = await served(places.disk)
+  const id = await before.store('text')
+  const to = openBlobPlace(places.s3, world)
+  const unread = {
+    ...placeWith(to, (blob) => to.put(blob, piecesOf('next'))),
+    open: () => Promise.reject(new StorageError(to.name, new Error('no answer'))),
+  }
+  const from = openBlobPlace(places.disk, world)
+  await expect(moveBlobs(database.root, { from, to: unread })).rejects.toThrow('no answer')
+  expect(await to.has(id)).toBe(false)
+  expect(await move(places.disk, places.s3)).toMatchObject({ moved: 1, there: 0 })
+  expect(await (await served(places.s3)).read(id)).toBe('text')
 })
 
 /** The place with another way to store. */
