@@ -30,3 +30,27 @@ test('only where another replica can be, a server that ends tells of it for a wh
   expect(drainMs({ ...shared, SVC_DRAIN_MS: '0' })).toBe(0)
   expect(drainMs({ SVC_DRAIN_MS: '2000' })).toBe(2_000)
 })
+
+test('files move from another place only, however both are written', () => {
+  const bucket = 's3://bucket/files'
+  const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' }
+  const read = (files: string | undefined, other: string) =>
+    readConfig(
+      {
+        ...keys,
+        SVC_DATA_DIR: '/data',
+        ...(files === undefined ? {} : { SVC_FILES_URL: files }),
+        SVC_FILES_OTHER_URL: other,
+      },
+      {},
+    ).otherFiles
+  for (const [files, other] of [
+    [undefined, 'file:///data/files'],
+    ['file:///srv/files', 'file:///srv/files/'],
+    [bucket, `${bucket}/?region=us-east-1`],
+  ] as const)
+    expect(() => read(files, other)).toThrow('another place than that of SVC_FILES_URL')
+  expect(read(bucket, 'file:///data/files')).toEqual({ kind: 'disk', folder: '/data/files' })
+  expect(read('file:///srv/files', bucket)).toMatchObject({ kind: 's3', bucket: 'bucket' })
+  expect(read(bucket, 's3://bucket/other')).toMatchObject({ prefix: 'other' })
+})

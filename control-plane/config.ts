@@ -2,7 +2,7 @@ import type { EngineSettings } from './sandbox/engines.ts'
 import { join, resolve } from 'node:path'
 import envPaths from 'env-paths'
 import { dataFiles } from '../shared/lib/places.ts'
-import { readLocation, type BlobLocation } from './blobs/location.ts'
+import { isSamePlace, readLocation, type BlobLocation } from './blobs/location.ts'
 import { dialectOf } from './db/dialect.ts'
 import { ConfigError } from './process/config-error.ts'
 import type { SmtpSettings } from './mailer/mailer.ts'
@@ -40,7 +40,7 @@ export function readConfig(env: Environment, flags: ServerFlags) {
     /** The place where the bytes of files are kept. */
     files: filesOf(settings, config.dataDir, given),
     /** Where files are looked for that are not there, while they move; null: nowhere. */
-    otherFiles: otherFilesOf(settings, given),
+    otherFiles: otherFilesOf(settings, config.dataDir, given),
   }
 }
 
@@ -174,12 +174,13 @@ function filesOf(value: Settings, dataDir: string, given: SettingSources): BlobL
     : locationOf('SVC_FILES_URL', url, { value, given })
 }
 
-function otherFilesOf(value: Settings, given: SettingSources): BlobLocation | null {
+function otherFilesOf(value: Settings, dataDir: string, given: SettingSources): BlobLocation | null {
   const url = value.SVC_FILES_OTHER_URL
   if (url === undefined) return null
-  if (url === value.SVC_FILES_URL)
+  const other = locationOf('SVC_FILES_OTHER_URL', url, { value, given })
+  if (isSamePlace(other, filesOf(value, dataDir, given)))
     throw unusable([refusal('SVC_FILES_OTHER_URL', 'another place than that of SVC_FILES_URL', given)])
-  return locationOf('SVC_FILES_OTHER_URL', url, { value, given })
+  return other
 }
 
 function locationOf(

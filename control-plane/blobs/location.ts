@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { World } from '../../shared/lib/world.ts'
 import { DiskPlace } from './disk.ts'
@@ -45,6 +46,13 @@ function folderOf(url: URL): BlobLocation | string {
   } catch {
     return 'has an escape (%) that is none, or stands for a slash'
   }
+}
+
+/** However each is written. */
+export function isSamePlace(one: BlobLocation, other: BlobLocation): boolean {
+  if (one.kind === 'disk' || other.kind === 'disk')
+    return one.kind === 'disk' && other.kind === 'disk' && resolve(one.folder) === resolve(other.folder)
+  return one.endpoint === other.endpoint && one.bucket === other.bucket && one.prefix === other.prefix
 }
 
 /** The place of files, with the one from which they move there. */
