@@ -22,7 +22,7 @@ import {
   userCommands,
   type OnDatabase,
 } from './operator/commands.ts'
-import { keepingCommands, type BesideServer } from './operator/keeping-commands.ts'
+import { keepingCommands, refuseMissing, type BesideServer } from './operator/keeping-commands.ts'
 import { addUser, addUserWithoutToken, createToken, OperatorError, revokeToken } from './operator/people.ts'
 import { bindRepository, shownBindings, unbindRepository } from './operator/repos.ts'
 import { keepPrivate } from './private-files.ts'
@@ -326,8 +326,9 @@ const onDatabase: OnDatabase = (args, work) =>
   besideServer(args, ({ root, ...of }) => inTransaction(root, (tx) => work(tx, of)))
 
 /** Does work that is too long for one transaction. A text is printed as it is, all else as one line of JSON. */
-const besideServer: BesideServer = async (args, work, { readMs = 0 } = {}) => {
+const besideServer: BesideServer = async (args, work, { readMs = 0, isOnExisting = false } = {}) => {
   const config = readOperatorConfig(process.env, flagsOf(args))
+  if (isOnExisting) refuseMissing(config.databaseUrl)
   keepPrivate(config)
   // A command waits for a busy server for a while, also where requests give up earlier.
   const writeMs = Math.max(config.writeMs, defaultWriteMs)

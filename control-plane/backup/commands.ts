@@ -9,7 +9,12 @@ export async function printBackup(config: BackupConfig, { file, key }: { file: s
   const stop = new AbortController()
   // What is half made is removed before the end.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  print(await makeBackup(config, { file, hasKey: key, world: realWorld, signal: stop.signal }))
+  const made = await makeBackup(config, { file, hasKey: key, world: realWorld, signal: stop.signal })
+  print(made)
+  if (made.filesMissing > 0)
+    process.stderr.write(
+      `The backup is without the bytes of ${made.filesMissing} files, which were lost before: their folder does not have them.\n`,
+    )
 }
 
 export async function printRestored(

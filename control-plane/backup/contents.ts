@@ -14,7 +14,7 @@ import { dataFiles } from '../../shared/lib/places.ts'
 // The last entry says that the archive is whole.
 
 /** What a backup is made of, and restored to. */
-export type BackupConfig = Pick<ServerConfig, 'dataDir' | 'databaseUrl' | 'files' | 'secretsKey'>
+export type BackupConfig = Pick<ServerConfig, 'dataDir' | 'databaseUrl' | 'files' | 'otherFiles' | 'secretsKey'>
 
 export const entryNames = {
   about: 'backup.json',

@@ -1,4 +1,14 @@
-import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { dataFiles } from '../../shared/lib/places.ts'
@@ -47,7 +57,8 @@ export async function restoreBackup(
   const { databaseUrl } = config
   if (dialectOf(databaseUrl) === 'postgres') throw new OperatorError(howToLoad(config))
   const archive = resolve(file)
-  if (!existsSync(archive)) throw new OperatorError(`There is no backup at ${archive}.`)
+  const found = statSync(archive, { throwIfNoEntry: false })
+  if (found === undefined || found.isDirectory()) throw new OperatorError(`There is no backup at ${archive}.`)
   const places = placesOf(config)
   for (const folder of [config.dataDir, dirname(databaseUrl)]) makeFolder(folder)
   const release = claimSqliteFile(databaseUrl)
@@ -139,6 +150,8 @@ function verified(places: Places, { mark, hasFiles }: { mark: string | null; has
     const verdict = String(database.pragma('integrity_check(1)', { simple: true }))
     if (verdict !== 'ok')
       throw new OperatorError(`The database in the backup is damaged: ${verdict}. Nothing was restored.`)
+    if (!isOurs(database))
+      throw new OperatorError('The database in the backup is none of svc-server. Nothing was restored.')
     const schema = schemaOf(database)
     const known = migrations.at(-1)?.version ?? 0
     if (schema > known)
@@ -153,6 +166,13 @@ function verified(places: Places, { mark, hasFiles }: { mark: string | null; has
     database.close()
   }
 }
+
+/** Other programs keep SQLite databases, too. */
+const isOurs = (database: BetterSqlite3.Database): boolean =>
+  database
+    .prepare("select count(*) from sqlite_schema where name in ('schema_migrations', 'server_keys', 'blobs')")
+    .pluck()
+    .get() === 3
 
 function openDraft(path: string): BetterSqlite3.Database {
   const database = new BetterSqlite3(path, { readonly: true })

@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { OperatorConfig, ServerConfig, ServerFlags } from '../config.ts'
+import { dialectOf } from '../db/dialect.ts'
 import { findWorkspaceBySlug } from '../resources/workspaces/store.ts'
 import type { OperatorArgv } from './commands.ts'
 import { OperatorError } from './people.ts'
@@ -20,17 +22,29 @@ export type BesideServer = (
   options?: {
     /** A read may take longer than that of a request. */
     readMs?: number
+    /** The database must be there: `refuseMissing`. */
+    isOnExisting?: boolean
   },
 ) => Promise<void>
 
 /** What takes longer to count than this is told without its numbers. */
 const countMs = 60_000
 
+/**
+ * Fails where no file is at the path of a SQLite database. Made anew in a folder that was mistyped, it would say that nothing takes
+ * room there, and that nothing needs the old key.
+ */
+export function refuseMissing(databaseUrl: string): void {
+  if (dialectOf(databaseUrl) === 'postgres' || existsSync(databaseUrl)) return
+  throw new OperatorError(`There is no database at ${databaseUrl}. Name its folder with --data-dir.`)
+}
+
 export function keepingCommands(
   y: OperatorArgv,
-  besideServer: BesideServer,
+  onAny: BesideServer,
   configOf: (args: ServerFlags) => ServerConfig,
 ): OperatorArgv {
+  const besideServer: BesideServer = (args, work, options) => onAny(args, work, { ...options, isOnExisting: true })
   const files = (of: OperatorArgv) =>
     of.demandCommand(1).command(
       'move',

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -103,6 +103,26 @@ test('a backup of a server that serves is restored in another folder, and a serv
   } finally {
     await other.end()
   }
+})
+
+test('what an operator asks of a folder without a database is refused, and makes none there', async () => {
+  const mistyped = join(folder, 'mistyped')
+  for (const line of ['usage --json', 'retention --runs 9', 'keys status', 'keys rotate-run-tokens', 'backup none.tar'])
+    expect(await command(mistyped, ...line.split(' '))).toMatchObject({
+      status: 1,
+      said: expect.stringContaining(`There is no database at ${join(mistyped, 'svc.db')}`),
+    })
+  expect(existsSync(mistyped)).toBe(false)
+})
+
+test('a backup into what is no folder, or takes no files, says so', async () => {
+  const refusedIn = async (place: string, said: string) =>
+    expect(await command(server.dataDir, 'backup', join(place, 'b.tar'))).toMatchObject({
+      status: 1,
+      said: expect.stringContaining(said),
+    })
+  await refusedIn(join(server.dataDir, 'svc.db'), 'There is no folder')
+  if (process.platform === 'linux') await refusedIn('/proc', 'No file can be made in /proc')
 })
 
 test('without its key a backup says so, and the server that is made of it asks for the key', async () => {

@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
@@ -45,9 +46,20 @@ function configOf(name: string): BackupConfig {
     dataDir,
     databaseUrl: join(dataDir, 'svc.db'),
     files: { kind: 'disk', folder: join(dataDir, 'files') },
+    otherFiles: null,
     secretsKey: null,
   }
 }
+
+const bucket = {
+  kind: 's3',
+  endpoint: 'https://s3.example',
+  bucket: 'b',
+  prefix: '',
+  region: 'x',
+  keyId: 'k',
+  secret: 's',
+} as const
 
 const mark = 'files_0123456789abcdef'
 const pathOf = ({ dataDir }: BackupConfig, id: string) => join(dataDir, 'files', mark, id.slice(-2), id)
@@ -131,14 +143,54 @@ test('what is restored is what was there, without uploads that never ended', asy
   expect(existsSync(join(target.dataDir, 'files', 'restoring'))).toBe(false)
 })
 
-test('a file whose bytes went while the backup was made is counted, and so is what an archive lacks', async () => {
+test('a file that went while the backup was made is told from one whose bytes are lost, and counted is what an archive lacks', async () => {
   const config = configOf('gone')
-  fill(config, ['blob_aaaaaaaaaaaaaaaa', 'blob_cccccccccccccccc'])
-  rmSync(pathOf(config, 'blob_cccccccccccccccc'))
+  fill(config, ['blob_aaaaaaaaaaaaaaaa', 'blob_cccccccccccccccc', 'blob_dddddddddddddddd'])
+  rmSync(pathOf(config, 'blob_dddddddddddddddd'))
   const file = join(root, 'gone.tar')
-  const made = await makeBackup(config, { file, hasKey: true, world: realWorld, signal: new AbortController().signal })
-  expect(made).toMatchObject({ files: 1, filesGone: 1 })
-  expect(await restore(file)).toMatchObject({ files: 1, filesMissing: 1 })
+  // The time is asked for when the database is copied.
+  const now = () => {
+    const database = new BetterSqlite3(config.databaseUrl)
+    database.exec("update blobs set released_at = 1 where id = 'blob_cccccccccccccccc'")
+    database.close()
+    rmSync(pathOf(config, 'blob_cccccccccccccccc'))
+    return 1
+  }
+  const made = await makeBackup(config, { file, hasKey: true, world: { now }, signal: new AbortController().signal })
+  expect(made).toMatchObject({ files: 1, filesGone: 1, filesMissing: 1 })
+  expect(await restore(file)).toMatchObject({ files: 1, filesMissing: 2 })
+})
+
+test('while files move, a backup has those of both folders; one of a folder and a bucket is refused', async () => {
+  const config = configOf('moving')
+  fill(config, ['blob_aaaaaaaaaaaaaaaa', 'blob_bbbbbbbbbbbbbbbb'])
+  const before = join(config.dataDir, 'before')
+  mkdirSync(join(before, mark, 'aa'), { recursive: true })
+  renameSync(pathOf(config, 'blob_aaaaaaaaaaaaaaaa'), join(before, mark, 'aa', 'blob_aaaaaaaaaaaaaaaa'))
+  const plan = { file: join(root, 'moving.tar'), hasKey: true, world: realWorld, signal: new AbortController().signal }
+  const moving: BackupConfig = { ...config, otherFiles: { kind: 'disk', folder: before } }
+  expect(await makeBackup(moving, plan)).toMatchObject({ files: 2, filesGone: 0, filesMissing: 0 })
+  expect(await restore(plan.file)).toMatchObject({ files: 2, filesMissing: 0 })
+  for (const mixed of [
+    { ...config, otherFiles: bucket },
+    { ...moving, files: bucket },
+  ])
+    await expect(makeBackup(mixed, { ...plan, file: join(root, 'mixed.tar') })).rejects.toThrow('svc-server files move')
+  expect(existsSync(join(root, 'mixed.tar'))).toBe(false)
+})
+
+test('a folder of files that is not mounted makes no backup without them', async () => {
+  const config = configOf('unmounted')
+  fill(config, ['blob_aaaaaaaaaaaaaaaa'])
+  rmSync(join(config.dataDir, 'files', mark), { recursive: true })
+  const plan = {
+    file: join(root, 'unmounted.tar'),
+    hasKey: true,
+    world: realWorld,
+    signal: new AbortController().signal,
+  }
+  await expect(makeBackup(config, plan)).rejects.toThrow('Mount the disk')
+  expect(existsSync(plan.file)).toBe(false)
 })
 
 test('a backup that is stopped, or finds a damaged database, leaves nothing behind', async () => {
@@ -149,10 +201,17 @@ test('a backup that is stopped, or finds a damaged database, leaves nothing behi
   const stopped = { file, hasKey: true, world: realWorld, signal: AbortSignal.abort() }
   await expect(makeBackup(config, stopped)).rejects.toThrow('aborted')
   expect(leftIn(config)).toEqual(before)
+  const plan = { ...stopped, signal: new AbortController().signal }
+  // As a server leaves it: its copy has a log, too, when it is opened.
+  const database = new BetterSqlite3(config.databaseUrl)
+  database.pragma('journal_mode = WAL')
+  database.close()
+  const whole = readFileSync(config.databaseUrl)
+  writeFileSync(config.databaseUrl, Buffer.concat([whole.subarray(0, 4096), randomBytes(whole.length - 4096)]))
+  await expect(makeBackup(config, plan)).rejects.toThrow('is damaged, so it makes no backup')
+  expect(leftIn(config)).toEqual(before)
   writeFileSync(config.databaseUrl, randomBytes(100_000), { flag: 'r+' })
-  await expect(makeBackup(config, { ...stopped, signal: new AbortController().signal })).rejects.toThrow(
-    'not a database',
-  )
+  await expect(makeBackup(config, plan)).rejects.toThrow('not a database')
   expect(leftIn(config)).toEqual(before)
 })
 
@@ -168,6 +227,8 @@ describe('refused are', () => {
       target = configOf(`target-${++number}`)
     }
   })
+
+  test('a folder in the place of an archive', () => refused(root, 'There is no backup at'))
 
   test('an archive that is cut off, anywhere', async () => {
     const whole = readFileSync(await archiveOf(bodyOf()))
@@ -234,6 +295,15 @@ describe('refused are', () => {
       'those of another database',
     ],
     [
+      'a database of another program',
+      () => {
+        const other = new BetterSqlite3(':memory:')
+        other.exec('create table notes (id)')
+        return bodyOf().map((entry) => (entry.header.name === 'svc.db' ? fileOf('svc.db', other.serialize()) : entry))
+      },
+      'none of svc-server',
+    ],
+    [
       'a database that is none',
       () => bodyOf().map((entry) => (entry.header.name === 'svc.db' ? fileOf('svc.db', randomBytes(50_000)) : entry)),
       'cannot be read',
@@ -256,24 +326,15 @@ describe('refused are', () => {
   })
 
   test('a bucket where the archive has the files, and a folder where it has not', async () => {
-    const s3 = {
-      kind: 's3',
-      endpoint: 'https://s3.example',
-      bucket: 'b',
-      prefix: '',
-      region: 'x',
-      keyId: 'k',
-      secret: 's',
-    } as const
     const file = await archiveOf(bodyOf())
     await expect(
-      restoreBackup({ ...target, files: s3 }, { file, mayReplace: false, world: realWorld }),
+      restoreBackup({ ...target, files: bucket }, { file, mayReplace: false, world: realWorld }),
     ).rejects.toThrow('SVC_FILES_URL names a bucket')
     const config = configOf('bucket')
     fill(config, [])
     const inBucket = join(root, 'bucket.tar')
     const plan = { file: inBucket, hasKey: true, world: realWorld, signal: new AbortController().signal }
-    expect(await makeBackup({ ...config, files: s3 }, plan)).toMatchObject({ files: null })
+    expect(await makeBackup({ ...config, files: bucket }, plan)).toMatchObject({ files: null })
     await expect(restore(inBucket)).rejects.toThrow('Name it with SVC_FILES_URL')
   })
 })
