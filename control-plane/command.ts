@@ -1,14 +1,13 @@
-import { certificateTrouble } from '../shared/lib/certificate-trouble.ts'
 import yargs, { type Argv } from 'yargs'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
 import { readConfig, readOperatorConfig, type ServerConfig, type ServerFlags } from './config.ts'
 import { printBackup, printRestored } from './backup/commands.ts'
-import { ConfigError, StartError } from './process/config-error.ts'
+import { isOfSettings, troubleFor } from './command-trouble.ts'
+import { ConfigError } from './process/config-error.ts'
 import { registerAllRunEffects } from './register-run-effects.ts'
 import { DatabaseClock } from './db/database-clock.ts'
 import { silentLog } from './process/log.ts'
-import { isFull, NotBegunError, databaseTroubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { defaultWriteMs, openDatabase } from './db/open.ts'
 import { checkSchema } from './db/schema-check.ts'
@@ -27,7 +26,6 @@ import { addUser, addUserWithoutToken, createToken, OperatorError, revokeToken }
 import { bindRepository, shownBindings, unbindRepository } from './operator/repos.ts'
 import { keepPrivate } from './private-files.ts'
 import { roles } from './resources/members/store.ts'
-import { VaultError } from './vault/vault.ts'
 import { sandboxDoctor } from './operator/sandbox-doctor.ts'
 import { serve } from './serve.ts'
 import { printInstalled, printServiceStatus, printUninstalled } from './service/commands.ts'
@@ -39,7 +37,7 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
   try {
     await parser(argv).parseAsync()
   } catch (error) {
-    const message = isForOperator(error) ? error.message : startTrouble(error)
+    const message = troubleFor(error)
     if (message === null) throw error
     process.stderr.write(`${message}\n`)
     // The exit also ends everything that was opened before the error.
@@ -52,57 +50,6 @@ const unusableConfig = 78
 
 /** Of `migrate --check`, so that a script can tell it from a database that cannot be asked. */
 const pendingMigrations = 3
-
-/** A start that is refused for what the settings say, by the server itself, by the system (a port) or by the database (a password). */
-function isOfSettings(error: unknown): boolean {
-  if (error instanceof ConfigError || error instanceof VaultError) return true
-  const { code, port } = error as { code?: unknown; port?: unknown }
-  return (code === 'EACCES' && port !== undefined) || isWrongLogin(code)
-}
-
-/** Class 28 of PostgreSQL. */
-const isWrongLogin = (code: unknown): boolean => typeof code === 'string' && /^28[0-9A-Z]{3}$/.test(code)
-
-const isForOperator = (error: unknown): error is Error =>
-  [ConfigError, StartError, OperatorError].some((kind) => error instanceof kind)
-
-/** A sentence for the usual reasons why a server cannot start, or null for an unexpected error. */
-function startTrouble(error: unknown): string | null {
-  const { code, port, syscall, path, hostname, address } = error as NodeJS.ErrnoException & {
-    port?: number
-    hostname?: string
-    address?: string
-  }
-  const message = reasonOf(error)
-  if (code === 'EADDRINUSE') return `Port ${port} is taken. Choose another with --port (0: any free one) or SVC_PORT.`
-  if (code === 'EACCES' && port !== undefined)
-    return `Port ${port} may not be used by this user. Choose one with --port.`
-  if (code === 'EADDRNOTAVAIL' && syscall === 'listen')
-    return `${address} is no address of this machine. Choose another with --host or SVC_HOST.`
-  if (syscall === 'getaddrinfo')
-    return `The host ${hostname} cannot be found (${code}). It is that of --host (SVC_HOST) or of --database-url (SVC_DATABASE_URL).`
-  if (syscall === 'mkdir') return `The folder ${path} cannot be made: ${message}. Choose another with --data-dir.`
-  if (error instanceof VaultError) return `The server does not start: ${error.message}.`
-  if (isFull(error)) return `The disk of the database is full: ${message}. Make room on it, then try again.`
-  if (code === 'ENOSPC' || code === 'EDQUOT')
-    return `There is no room for ${path ?? 'a file'} (${code}). Make room on its disk, then try again.`
-  if (databaseTroubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
-  if (databaseTroubleOf(error) === 'transient_conflict')
-    return `Somebody else uses what is to be changed in the database, such as a dump or an open transaction: ${message}. Try again.`
-  // Class 3D: a database that does not exist, and may be made later.
-  if (isWrongLogin(code) || (code !== undefined && /^3D[0-9A-Z]{3}$/.test(code)))
-    return `The database refuses the connection: ${message}`
-  return null
-}
-
-/** Says what is wrong in the words of the database, with its code where the words alone name no cause. */
-function reasonOf(error: unknown): string {
-  const { code, message, name } = (error instanceof NotBegunError ? error.cause : error) as NodeJS.ErrnoException
-  if (name === 'KnexTimeoutError') return 'it gave no connection in time'
-  const certificate = certificateTrouble(error)
-  if (certificate !== null) return certificate
-  return code?.startsWith('SQLITE_IOERR') === true ? `${message} (${code})` : message
-}
 
 /** Builds the parser. The last one of a flag that is given twice holds, as with svc. */
 function parser(argv: readonly string[]): Argv {

@@ -179,6 +179,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'watch.ts': 'what is counted and logged of a replica, for whoever operates it',
       'server.ts': 'one replica, assembled, started and stopped in order',
       'serve.ts': 'a server as a program, until a signal',
+      'command-trouble.ts': 'what operators are told of a command that fails',
       'command.ts': 'the commands of `svc-server`',
       'main.ts': 'the program',
     },

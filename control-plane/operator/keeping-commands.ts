@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { OperatorConfig, ServerConfig, ServerFlags } from '../config.ts'
@@ -35,7 +35,9 @@ const countMs = 60_000
  * room there, and that nothing needs the old key.
  */
 export function refuseMissing(databaseUrl: string): void {
-  if (dialectOf(databaseUrl) === 'postgres' || existsSync(databaseUrl)) return
+  if (dialectOf(databaseUrl) === 'postgres') return
+  // A folder that this user may not enter is told as that.
+  if (statSync(databaseUrl, { throwIfNoEntry: false }) !== undefined) return
   throw new OperatorError(`There is no database at ${databaseUrl}. Name its folder with --data-dir.`)
 }
 
