@@ -46,17 +46,20 @@ export function readCopy(lib: string): Copy | null {
   return known === undefined || version == null || commit == null ? null : { kind: known, version, commit }
 }
 
+/** Else its unit would start what is gone. */
+const first = 'Where it runs as a service, type `svc device uninstall-service` first. Then'
+
 const commands: Readonly<Record<Exclude<ThisCopy['how'], 'versions'>, { upgrade: string; uninstall: string }>> = {
   unpacked: {
     upgrade: 'Unpack the newer tarball and type `./install` in it.',
-    uninstall: 'Remove the folder that you unpacked.',
+    uninstall: `${first} remove the folder that you unpacked.`,
   },
-  npm: { upgrade: 'Type `npm install -g ./svc-VERSION.tgz`.', uninstall: 'Type `npm uninstall -g svc`.' },
+  npm: { upgrade: 'Type `npm install -g ./svc-VERSION.tgz`.', uninstall: `${first} type \`npm uninstall -g svc\`.` },
   deb: { upgrade: 'Type `sudo apt install ./svc_VERSION_ARCH.deb`.', uninstall: 'Type `sudo apt remove svc`.' },
-  brew: { upgrade: 'Type `brew upgrade svc`.', uninstall: 'Type `brew uninstall svc`.' },
+  brew: { upgrade: 'Type `brew upgrade svc`.', uninstall: `${first} type \`brew uninstall svc\`.` },
   checkout: {
     upgrade: 'Type `git pull` in it; the next `svc` makes a release of what it then has.',
-    uninstall: 'Remove the checkout.',
+    uninstall: `${first} remove the checkout.`,
   },
 }
 
@@ -72,7 +75,11 @@ const origins: Readonly<Record<Exclude<ThisCopy['how'], 'versions'>, string>> = 
 export function demandPrefix(copy: ThisCopy, act: 'upgrade' | 'uninstall'): string {
   if (copy.how === 'versions' && copy.prefix !== null) return copy.prefix
   const how = copy.how === 'versions' ? 'unpacked' : copy.how
-  throw new CliError('installed_otherwise', `This svc ${origins[how]} (${copy.folder}).`, {
+  const place = how === 'checkout' ? checkoutOf(copy.lib) : copy.folder
+  throw new CliError('installed_otherwise', `This svc ${origins[how]} (${place}).`, {
     remediation: commands[how][act],
   })
 }
+
+/** Its programs run as they are there, or from a release that was made of it. */
+const checkoutOf = (lib: string): string => /^(.*)\/\.cache\/releases\/[^/]+$/.exec(lib)?.[1] ?? lib
