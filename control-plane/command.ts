@@ -115,10 +115,10 @@ function parser(argv: readonly string[]): Argv {
         async (args) => sandboxDoctor(configFor(args)),
       ),
     )
-    .command('session', 'Browsers that are signed in', (y) => sessionCommands(y, onDatabase))
-    .command('device', 'Machines that agents run on', (y) => deviceCommands(y, onDatabase))
+    .command('session', 'Browsers that are signed in', (y) => sessionCommands(y, onExisting))
+    .command('device', 'Machines that agents run on', (y) => deviceCommands(y, onExisting))
     .command('token', 'Login tokens', (y) =>
-      tokenCommands(y.demandCommand(1), onDatabase)
+      tokenCommands(y.demandCommand(1), onExisting)
         .command(
           'create',
           'Give a member a new login token',
@@ -129,7 +129,7 @@ function parser(argv: readonly string[]): Argv {
               .option('name', { type: 'string', describe: 'What the token is for' })
               .option('expires-in', { type: 'string', describe: '12h, 30d or 4w; default: until it is revoked' }),
           async (args) =>
-            onDatabase(args, (tx, { world }) =>
+            onExisting(args, (tx, { world }) =>
               createToken(tx, world, {
                 email: args.email,
                 workspace: args.workspace ?? null,
@@ -142,23 +142,23 @@ function parser(argv: readonly string[]): Argv {
           'revoke <token>',
           'Revoke a login token by its id or its text',
           (revoke) => revoke.positional('token', { type: 'string', demandOption: true }),
-          async (args) => onDatabase(args, (tx, { world }) => revokeToken(tx, world, args.token)),
+          async (args) => onExisting(args, (tx, { world }) => revokeToken(tx, world, args.token)),
         ),
     )
     .command('repo', 'Repositories of the connection to GitHub that a workspace reaches', (y) =>
       y
         .demandCommand(1)
         .command('bind <repository>', 'Let a workspace reach owner/name, owner/* or *', namedRepository, async (args) =>
-          onDatabase(args, (tx, { world }) => bindRepository(tx, world, args)),
+          onExisting(args, (tx, { world }) => bindRepository(tx, world, args)),
         )
         .command('unbind <repository>', 'Remove such a binding', namedRepository, async (args) =>
-          onDatabase(args, (tx) => unbindRepository(tx, args)),
+          onExisting(args, (tx) => unbindRepository(tx, args)),
         )
         .command(
           'list',
           'List all bindings',
           (list) => list,
-          async (args) => onDatabase(args, shownBindings),
+          async (args) => onExisting(args, shownBindings),
         ),
     )
     .command(
@@ -169,7 +169,7 @@ function parser(argv: readonly string[]): Argv {
           .option('email', { type: 'string', demandOption: true })
           .option('workspace', { type: 'string', describe: 'Slug or id; default: the first joined' }),
       async (args) =>
-        onDatabase(args, (tx, { world, config }) =>
+        onExisting(args, (tx, { world, config }) =>
           createLoginLink(tx, world, {
             email: args.email,
             workspace: args.workspace ?? null,
@@ -269,8 +269,15 @@ function configFor(args: ServerFlags): ServerConfig {
 }
 
 /** Does the work in one transaction on the migrated database, and prints its result as one line of JSON. */
-const onDatabase: OnDatabase = (args, work) =>
-  besideServer(args, ({ root, ...of }) => inTransaction(root, (tx) => work(tx, of)))
+const onDatabase: OnDatabase = (args, work) => besideServer(args, inOneTransaction(work))
+
+/** For what is asked about somebody who must be there: it makes no database. */
+const onExisting: OnDatabase = (args, work) => besideServer(args, inOneTransaction(work), { isOnExisting: true })
+
+const inOneTransaction =
+  (work: Parameters<OnDatabase>[1]): Parameters<BesideServer>[1] =>
+  ({ root, ...of }) =>
+    inTransaction(root, (tx) => work(tx, of))
 
 /** Does work that is too long for one transaction. A text is printed as it is, all else as one line of JSON. */
 const besideServer: BesideServer = async (args, work, { readMs = 0, isOnExisting = false } = {}) => {

@@ -107,7 +107,16 @@ test('a backup of a server that serves is restored in another folder, and a serv
 
 test('what an operator asks of a folder without a database is refused, and makes none there', async () => {
   const mistyped = join(folder, 'mistyped')
-  for (const line of ['usage --json', 'retention --runs 9', 'keys status', 'keys rotate-run-tokens', 'backup none.tar'])
+  for (const line of [
+    'usage --json',
+    'retention --runs 9',
+    'keys status',
+    'keys rotate-run-tokens',
+    'backup none.tar',
+    'token list',
+    'session list',
+    'device list',
+  ])
     expect(await command(mistyped, ...line.split(' '))).toMatchObject({
       status: 1,
       said: expect.stringContaining(`There is no database at ${join(mistyped, 'svc.db')}`),
