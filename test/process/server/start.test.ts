@@ -108,7 +108,8 @@ test.each([
   [['start', '--database-url', 'postgres://svc@nowhere.invalid/svc'], 'The host nowhere.invalid cannot be found'],
   [['start', '--data-dir', '/proc/x/y'], 'The folder /proc/x cannot be made'],
   [['start', '--data-dir', '/dev/null'], 'The folder /dev/null cannot be made'],
-  [['login-link', '--data-dir', '/proc/x', '--email', 'a@x.example'], 'The folder /proc/x cannot be made'],
+  [['company', 'list', '--data-dir', '/proc/x'], 'The folder /proc/x cannot be made'],
+  [['login-link', '--data-dir', '/proc/x', '--email', 'a@x.example'], 'There is no database at /proc/x/svc.db'],
   [
     ['token', 'create', '--email', 'first@x.example', '--email', 'last@x.example'],
     'Nobody has the address last@x.example.',
@@ -226,8 +227,8 @@ test('with an issuer for signing in, a person is added without a token, unless o
 
 test("the operator's commands touch no files, and need no keys of the bucket in which they lie", async () => {
   const env = { SVC_FILES_URL: 's3://bucket/prefix?endpoint=http://127.0.0.1:1' }
-  const command = run('keyless', ['session', 'list', '--data-dir', join(folder, 'keyless')], env)
-  expect([(await command.exited).code, command.log]).toEqual([0, '{"sessions":[]}\n'])
+  const command = run('keyless', ['company', 'list', '--data-dir', join(folder, 'keyless')], env)
+  expect([(await command.exited).code, command.log]).toEqual([0, '{"companies":[]}\n'])
   const server = run('keyless-server', ['start', '--port', '0', '--data-dir', join(folder, 'keyless')], env)
   expect((await server.exited).code).toBe(78)
   expect(saidBy(server)).toContain('SVC_FILES_URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
