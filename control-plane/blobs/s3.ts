@@ -66,11 +66,15 @@ export class S3Place implements BlobPlace {
   async open(id: string, range?: ByteRange, sizeBytes?: number): Promise<Readable> {
     if (range !== undefined && range.end <= range.start) return Readable.from([])
     const { start, end } = range ?? {}
-    const { body, headers } = await this.again((s3) =>
+    const { status, body, headers } = await this.again((s3) =>
       s3.getObjectRaw(this.keyOf(id), range === undefined, start, end),
     ).catch((error: unknown) => {
       throw isNotThere(error) ? new BlobMissingError(id) : error
     })
+    if (range !== undefined && !isOfRange({ status, headers }, range)) {
+      await body?.cancel()
+      throw new StorageError(this.name, new Error(`bytes ${start} to ${range.end - 1} were asked for, and others came`))
+    }
     const found = sizeOf(headers)
     if (found !== null && sizeBytes !== undefined && found !== sizeBytes) {
       await body?.cancel()
@@ -113,7 +117,7 @@ export class S3Place implements BlobPlace {
         const { value } = part
         sent.push(await this.again((s3) => s3.uploadPart(key, upload, asData(value), sent.length + 1)))
       }
-      await this.again((s3) => s3.completeMultipartUpload(key, upload, sent))
+      await this.again(async (s3) => expectCompleted(await s3.completeMultipartUpload(key, upload, sent)))
     } catch (error) {
       // A sweep gives it up when it cannot be given up now.
       await this.again((s3) => s3.abortMultipartUpload(key, upload), 1).catch(() => undefined)
@@ -161,6 +165,19 @@ function sizeOf(headers: Headers): number | null {
   if (headers.has('content-encoding')) return null
   const said = headers.get('content-range')?.split('/')[1] ?? headers.get('content-length')
   return said != null && /^\d+$/.test(said) ? Number(said) : null
+}
+
+/** A service, or a proxy before it, may ignore the range and answer with the whole. */
+const isOfRange = ({ status, headers }: Pick<Response, 'status' | 'headers'>, { start, end }: ByteRange): boolean =>
+  status === 206 && headers.get('content-range')?.startsWith(`bytes ${start}-${end - 1}/`) !== false
+
+/**
+ * Fails where the upload did not become an object. A service begins to answer 200 before it is done, and then tells its failure in the
+ * body, which the client takes for an answer:
+ * https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
+ */
+function expectCompleted(answer: Awaited<ReturnType<S3mini['completeMultipartUpload']>>): void {
+  if (!answer.etag) throw new Error(`the upload was not completed: ${JSON.stringify(answer).slice(0, 500)}`)
 }
 
 /** The least that services take for a part. */
