@@ -74,7 +74,7 @@ async function send(ctx: Koa.Context, file: Sent, deps: DownloadDependencies): P
   ctx.respond = false
   ctx.res.statusCode = ctx.status
   try {
-    await sendPaced(bytes, ctx.res, deps.world)
+    await sendPaced({ bytes, length: end - start, to: ctx.res }, deps.world)
   } catch (error) {
     // The client left, or the storage failed in the middle: either way the connection is cut, which says that bytes are missing.
     deps.log.debug({ err: error, requestId: (ctx.state as RequestState).requestId }, 'a download broke off')

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { leastPace, sendPaced } from './send-paced.ts'
 
 /** A clock that a test moves, and a reader that takes what the test lets it. */
-function stage(length: number) {
+function stage(length: number, told = length) {
   const timers = new Map<() => void, number>()
   let now = 0
   const world = {
@@ -25,7 +25,7 @@ function stage(length: number) {
     Array.from({ length: length / 65_536 }, () => Buffer.alloc(65_536)),
     { objectMode: false },
   )
-  const sent = sendPaced(bytes, reader, world).then(
+  const sent = sendPaced({ bytes, length: told, to: reader }, world).then(
     () => 'sent',
     (error: Error) => error.message,
   )
@@ -67,4 +67,12 @@ test('one that stops taking is cut off, also in the middle', async () => {
   await take(65_536)
   pass(leastPace.ms)
   expect([await sent, timers.size]).toEqual(['its reader is too slow', 0])
+})
+
+test('bytes that the storage gives too many or too few are no whole answer, and none too many is sent', async () => {
+  const [long, short] = [stage(65_536 * 3, 65_536 * 2), stage(65_536, 65_536 * 2)]
+  await long.take(65_536 * 3)
+  expect([await long.sent, long.taken()]).toEqual(['the storage gives more than 131072 bytes', 131_072])
+  await short.take(65_536 * 2)
+  expect(await short.sent).toBe('the storage gave 65536 bytes of 131072')
 })

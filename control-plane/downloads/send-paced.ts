@@ -19,13 +19,27 @@ export async function takeRoom(ctx: Koa.Context, room: BodyRoom, owner: RoomOwne
   gone.signal.addEventListener('abort', release, { once: true })
 }
 
-/** Sends all of it, or fails: also where the reader takes it too slowly. */
-export async function sendPaced(bytes: Readable, to: Writable, world: Pick<World, 'after'>): Promise<void> {
+interface Sending {
+  bytes: Readable
+  length: number
+  to: Writable
+}
+
+/**
+ * Sends all of it, or fails: also where the reader takes it too slowly, and where the storage gives more or fewer bytes than the reader
+ * was told (`length`). On a connection that is kept the reader would take those that are too many for the next answer, or the next answer
+ * for those that are missing.
+ */
+export async function sendPaced({ bytes, length, to }: Sending, world: Pick<World, 'after'>): Promise<void> {
   let taken = 0
   const counted = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       taken += chunk.length
-      done(null, chunk)
+      if (taken > length) done(new Error(`the storage gives more than ${length} bytes`))
+      else done(null, chunk)
+    },
+    flush(done) {
+      done(taken === length ? null : new Error(`the storage gave ${taken} bytes of ${length}`))
     },
   })
   let cancel = () => {}

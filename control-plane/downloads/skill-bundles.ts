@@ -55,7 +55,7 @@ export function skillBundles({ root, blobs, world, log, rooms }: BundleDependenc
     ctx.res.setHeader('Content-Length', head.length + size)
     try {
       ctx.res.write(head)
-      await sendPaced(bytes, ctx.res, world)
+      await sendPaced({ bytes, length: size, to: ctx.res }, world)
     } catch (error) {
       // The device left, or the storage failed in the middle: the connection is cut, which says that bytes are missing.
       log.debug({ err: error, requestId: (ctx.state as RequestState).requestId }, 'a download of a skill broke off')
