@@ -12,18 +12,37 @@ export interface MovedFiles {
   there: number
   /** Ids of blobs that neither place has. */
   missing: string[]
+  /** Ids of blobs of which the source gave other bytes than were stored: they are not copied. */
+  damaged: string[]
+}
+
+/** What is known of the bytes of a blob since they were stored. */
+export interface KnownBytes {
+  sizeBytes: number
+  /** null: it is not known. */
+  sha256: string | null
+}
+
+interface Move {
+  from: BlobPlace
+  to: BlobPlace
+  /** Of these blobs; one of which nothing is known is copied as it is read. */
+  listKnown: (ids: readonly BlobId[]) => Promise<ReadonlyMap<BlobId, KnownBytes>>
 }
 
 const perPage = 200
 
+/** The source gave other bytes than were stored. */
+class DamagedError extends Error {}
+
 /**
- * Copies the bytes of all blobs from one place into the other while servers serve, and reads each copy again: it has the hash of what was
- * read, or this fails. Nothing is removed from the source. Whatever ends it, it goes on where it was when it is called again: what
+ * Copies the bytes of all blobs from one place into the other while servers serve: those that are known to be the ones that were stored. It
+ * reads each copy again, which has the hash of what was read, or this fails. Nothing is removed from the source. Whatever ends it, it goes on where it was when it is called again: what
  * the target has is passed over, and a place has the whole of a blob or nothing. Fails with `StorageError`.
  */
-export async function moveBlobs(root: Knex, { from, to }: { from: BlobPlace; to: BlobPlace }): Promise<MovedFiles> {
+export async function moveBlobs(root: Knex, { from, to, listKnown }: Move): Promise<MovedFiles> {
   const mark = await findMark(root)
-  const moved: MovedFiles = { moved: 0, movedBytes: 0, there: 0, missing: [] }
+  const moved: MovedFiles = { moved: 0, movedBytes: 0, there: 0, missing: [], damaged: [] }
   if (mark === null) return moved
   if (!(await from.isMarked(mark)))
     throw new StorageError(from.name, new Error('the files of this database are not there'))
@@ -31,30 +50,43 @@ export async function moveBlobs(root: Knex, { from, to }: { from: BlobPlace; to:
   for (const place of [from, to]) place.use(mark)
   for (let after = ''; ;) {
     const ids = await listOwnedBlobs(root, { after, limit: perPage })
-    for (const id of ids) await moveOne(root, { id, from, to, moved })
+    let known: ReturnType<Move['listKnown']> | null = null
+    // Asked where there is something to copy.
+    const knownOf = async (id: BlobId) => (await (known ??= listKnown(ids))).get(id) ?? null
+    for (const id of ids) await moveOne(root, { id, from, to, moved, knownOf })
     if (ids.length < perPage) return moved
     after = ids.at(-1)!
   }
 }
 
-async function moveOne(
-  root: Knex,
-  { id, from, to, moved }: { id: BlobId; from: BlobPlace; to: BlobPlace; moved: MovedFiles },
-): Promise<void> {
+interface OneMove {
+  id: BlobId
+  from: BlobPlace
+  to: BlobPlace
+  moved: MovedFiles
+  knownOf: (id: BlobId) => Promise<KnownBytes | null>
+}
+
+async function moveOne(root: Knex, { id, from, to, moved, knownOf }: OneMove): Promise<void> {
   if (await to.has(id)) return void moved.there++
-  const copied = await copy(root, { id, from, to })
+  const known = await knownOf(id)
+  const copied = await copy(root, { id, from, to, known }).catch((error: unknown) => {
+    if (error instanceof DamagedError) return 'damaged' as const
+    throw error
+  })
   // Who removes a blob takes its bytes from both places, then its row: what was copied in between is nobody's.
   const row = await findBlob(root, id)
   if (row === null || row.releasedAt !== null) return to.remove({ id, upload: row?.upload ?? null, isWhole: true })
+  if (copied === 'damaged') return void moved.damaged.push(id)
   if (copied === null) return void ((await to.has(id)) ? moved.there++ : moved.missing.push(id))
   moved.moved++
   moved.movedBytes += copied
 }
 
-/** Returns the number of bytes; null: the source has none. */
+/** Returns the number of bytes; null: the source has none. Fails with `DamagedError`, and leaves nothing then. */
 async function copy(
   root: Knex,
-  { id, from, to }: { id: BlobId; from: BlobPlace; to: BlobPlace },
+  { id, from, to, known }: { id: BlobId; from: BlobPlace; to: BlobPlace; known: KnownBytes | null },
 ): Promise<number | null> {
   const source = await from.open(id).catch((error: unknown) => {
     if (error instanceof BlobMissingError) return null
@@ -69,6 +101,9 @@ async function copy(
       bytes += piece.length
       yield piece
     }
+    // Before the place has them under their name.
+    if (known !== null && !isWhatWasStored(known, { bytes, sha256: read.copy().digest('hex') }))
+      throw new DamagedError()
   }
   try {
     await to.put({ id, beginUpload: (upload) => noteUpload(root, id, upload) }, measured(source))
@@ -88,3 +123,6 @@ async function copy(
     throw error
   }
 }
+
+const isWhatWasStored = (known: KnownBytes, read: { bytes: number; sha256: string }): boolean =>
+  read.bytes === known.sizeBytes && (known.sha256 === null || read.sha256 === known.sha256)

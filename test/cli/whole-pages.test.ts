@@ -146,7 +146,7 @@ test('keeping.md', async () => {
     },
     after: {
       'svc-server usage --workspace': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('databaseBytes'),
-      'SVC_FILES_URL=': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ missing: [] }),
+      'SVC_FILES_URL=': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ missing: [], damaged: [] }),
       'svc-server keys rotate-run-tokens': ({ stdout }) => expect(JSON.parse(stdout)).toHaveProperty('oldKeyEndsAt'),
       'svc-server keys rotate': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ left: 0, unreadable: 0 }),
       'svc-server keys status': ({ stdout }) => expect(JSON.parse(stdout)).toMatchObject({ left: 0, unreadable: 0 }),

@@ -17,7 +17,11 @@ import {
 import type { Db } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { at } from './seed.ts'
+import { listStoredBytes } from '../../control-plane/operator/files.ts'
+import { totalOf } from '../../control-plane/resources/skills/bundle.ts'
+import { seedFile } from './file-rows.ts'
+import { at, seedWorkspace } from './seed.ts'
+import { seedBundle } from './skill-rows.ts'
 
 async function seedBlob(db: Db, { workspaceId = realWorld.uuid(), createdAt = at } = {}): Promise<string> {
   const id = realWorld.id('blb_')
@@ -94,4 +98,16 @@ onBoth('owned blobs are listed by their ids, in pages', async ({ root }) => {
   expect([...first, ...(await listOwnedBlobs(root, { after: first[1]!, limit: 2 }))]).toEqual(owned)
   expect(await findBlob(root, idFrom(gone))).toMatchObject({ releasedAt: at + 1 })
   expect(await findBlob(root, idFrom('blb_0000000000000000'))).toBeNull()
+})
+
+onBoth('what was stored is known of the blobs of versions and of skills', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const { blobId, sha256 } = await seedFile(root, workspaceId)
+  await seedFile(root, workspaceId)
+  const bundle = await seedBundle(root, workspaceId)
+  const ids = [blobId!, bundle.blobId, realWorld.id('blb_')]
+  expect([...(await listStoredBytes(root, ids))]).toEqual([
+    [blobId, { sizeBytes: 11, sha256 }],
+    [bundle.blobId, { sizeBytes: totalOf(bundle.files), sha256: null }],
+  ])
 })

@@ -55,6 +55,12 @@ export async function listFileRevisions(
   return revisions.list(query.limit(limit + 1))
 }
 
+const ofBlobs = revisions.query('where blob_id in ?')
+
+/** Lists the revisions whose bytes these blobs are. No index finds them: one call for many blobs costs as much as for one. */
+export const listRevisionsOfBlobs = (db: Db, blobIds: readonly BlobId[]): Promise<FileRevisionRow[]> =>
+  ofBlobs.list(db, [blobIds])
+
 /** Lists the blobs of all revisions of a file. */
 export async function listBlobsOfFile(db: Db, fileId: FileId): Promise<BlobId[]> {
   return db('file_revisions').where({ file_id: fileId }).whereNotNull('blob_id').pluck('blob_id')

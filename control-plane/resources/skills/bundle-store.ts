@@ -1,4 +1,4 @@
-import type { ApprovalId, BundleId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
+import type { ApprovalId, BlobId, BundleId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { z } from 'zod'
 import { json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { blobId, bundleId, workspaceUuid } from '../../db/id-columns.ts'
@@ -77,6 +77,12 @@ export async function findBundleByHash(
 ): Promise<BundleRow | null> {
   return byHash.first(db, [workspaceId, bundleHash])
 }
+
+const ofBlobs = bundles.query('where blob_id in ?')
+
+/** Lists the bundles whose contents these blobs are. No index finds them: one call for many blobs costs as much as for one. */
+export const listBundlesOfBlobs = (db: Db, blobIds: readonly BlobId[]): Promise<BundleRow[]> =>
+  ofBlobs.list(db, [blobIds])
 
 const staged = bundles.query('where change_id = ? and workspace_id = ? and retired_at is null order by id limit 200')
 /** Lists those that wait for the approval of a platform change. */

@@ -1,4 +1,6 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -15,10 +17,12 @@ import { StorageError, type BlobPlace } from '../../../control-plane/blobs/place
 import { ownBlob } from '../../../control-plane/blobs/store.ts'
 import { inTransaction } from '../../../control-plane/db/transaction.ts'
 import type { Database } from '../../../control-plane/db/open.ts'
-import { moveFiles } from '../../../control-plane/operator/files.ts'
+import { listStoredBytes, moveFiles } from '../../../control-plane/operator/files.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import type { BlobId, WorkspaceUuid } from '../../../shared/lib/ids.ts'
 import { idFrom } from '../../../shared/lib/ids.ts'
+import { seedFile } from '../../store/file-rows.ts'
+import { seedWorkspace } from '../../store/seed.ts'
 import { openSqlite } from '../../kit/database.ts'
 import { movableWorld } from '../../kit/server.ts'
 import { startS3, type S3Bucket } from '../../kit/s3.ts'
@@ -75,8 +79,10 @@ async function* piecesOf(text: string) {
   yield Buffer.from(text)
 }
 
+const listKnown = (ids: readonly BlobId[]) => listStoredBytes(database.root, ids)
+
 const move = (from: BlobLocation, to: BlobLocation) =>
-  moveBlobs(database.root, { from: openBlobPlace(from, world), to: openBlobPlace(to, world) })
+  moveBlobs(database.root, { from: openBlobPlace(from, world), to: openBlobPlace(to, world), listKnown })
 
 test.each([
   ['a folder', 'disk', 's3'],
@@ -97,11 +103,11 @@ test.each([
   }
   for (const server of [ready, changed]) await readAll(server)
 
-  expect(await move(places[from], places[to])).toEqual({ moved: 6, movedBytes: 35, there: 1, missing: [] })
+  expect(await move(places[from], places[to])).toEqual({ moved: 6, movedBytes: 35, there: 1, missing: [], damaged: [] })
   for (const server of [ready, changed, await served(places[to])]) await readAll(server)
   // Nothing is removed, and a second time there is nothing to do.
   for (const [id, text] of texts) if (text !== 'changed') expect(await before.read(id)).toBe(text)
-  expect(await move(places[from], places[to])).toEqual({ moved: 0, movedBytes: 0, there: 7, missing: [] })
+  expect(await move(places[from], places[to])).toEqual({ moved: 0, movedBytes: 0, there: 7, missing: [], damaged: [] })
 })
 
 test('a removed file goes from both places', async () => {
@@ -127,7 +133,7 @@ test('one that fails in the middle goes on where it was', async () => {
   bucket.fault(null)
   const after = await served(places.s3, places.disk)
   for (const [n, id] of ids.entries()) expect(await after.read(id)).toBe(`text ${n}`)
-  expect(await move(places.disk, places.s3)).toEqual({ moved: 3, movedBytes: 18, there: 3, missing: [] })
+  expect(await move(places.disk, places.s3)).toEqual({ moved: 3, movedBytes: 18, there: 3, missing: [], damaged: [] })
 })
 
 test('a target that does not answer, or is none, is told, and so is a source without the files', async () => {
@@ -152,7 +158,7 @@ test('bytes that neither has are named', async () => {
   const before = await served(places.disk)
   const [id, other] = [await before.store('text'), await before.store('other')]
   await openBlobPlaceOf(places.disk).then((place) => place.remove({ id, upload: null, isWhole: true }))
-  expect(await move(places.disk, places.s3)).toEqual({ moved: 1, movedBytes: 5, there: 0, missing: [id] })
+  expect(await move(places.disk, places.s3)).toEqual({ moved: 1, movedBytes: 5, there: 0, missing: [id], damaged: [] })
   expect(await (await served(places.s3)).read(other)).toBe('other')
 })
 
@@ -174,8 +180,8 @@ test('a file that is removed while it is copied is in no place afterwards', asyn
     await blobs.idle()
     await to.put(blob, piecesOf(Buffer.concat(pieces).toString()))
   })
-  const moved = await moveBlobs(database.root, { from: openBlobPlace(places.disk, world), to: slow })
-  expect(moved).toEqual({ moved: 0, movedBytes: 0, there: 0, missing: [] })
+  const moved = await moveBlobs(database.root, { from: openBlobPlace(places.disk, world), to: slow, listKnown })
+  expect(moved).toEqual({ moved: 0, movedBytes: 0, there: 0, missing: [], damaged: [] })
   expect(await to.has(id)).toBe(false)
   expect(await database.root('blobs')).toEqual([])
 })
@@ -185,10 +191,46 @@ test('a copy that is not what was read is refused, and not left', async () => {
   const id = await before.store('text')
   const to = openBlobPlace(places.s3, world)
   const spoiling = placeWith(to, (blob) => to.put(blob, piecesOf('next')))
-  await expect(moveBlobs(database.root, { from: openBlobPlace(places.disk, world), to: spoiling })).rejects.toThrow(
-    'is not what was read',
-  )
+  await expect(
+    moveBlobs(database.root, { from: openBlobPlace(places.disk, world), to: spoiling, listKnown }),
+  ).rejects.toThrow('is not what was read')
   expect(await to.has(id)).toBe(false)
+})
+
+test('bytes that are not those that were stored are told, and not copied, until the source gives the right ones', async () => {
+  const before = await served(places.disk)
+  const workspaceOf = await seedWorkspace(database.root)
+  const ids: BlobId[] = []
+  for (const text of ['first', 'second', 'third']) {
+    const id = await before.store(text)
+    const { id: fileId } = await seedFile(database.root, workspaceOf, { blobId: id })
+    const sha256 = createHash('sha256').update(text).digest('hex')
+    await database
+      .root('file_revisions')
+      .where({ file_id: fileId })
+      .update({ blob_id: id, size_bytes: text.length, sha256 })
+    ids.push(id)
+  }
+  const source = openBlobPlace(places.disk, world)
+  const given = new Map([
+    [ids[0], 'fir'],
+    [ids[2], 'THIRD'],
+  ])
+  const lying: BlobPlace = {
+    ...placeWith(source, (...of) => source.put(...of)),
+    open: (id, ...of) => {
+      const text = given.get(idFrom(id))
+      return text === undefined ? source.open(id, ...of) : Promise.resolve(Readable.from(piecesOf(text)))
+    },
+  }
+  const to = openBlobPlace(places.s3, world)
+  const first = await moveBlobs(database.root, { from: lying, to, listKnown })
+  expect(first).toMatchObject({ moved: 1, movedBytes: 6, there: 0, missing: [] })
+  expect(new Set(first.damaged)).toEqual(new Set([ids[0], ids[2]]))
+  expect(await to.has(ids[0]!)).toBe(false)
+  expect(await move(places.disk, places.s3)).toMatchObject({ moved: 2, there: 1, damaged: [] })
+  const after = await served(places.s3)
+  expect(await Promise.all(ids.map((id) => after.read(id)))).toEqual(['first', 'second', 'third'])
 })
 
 test('a copy that nobody could read again is not left, since the next call would take it for whole', async () => {
@@ -200,7 +242,7 @@ test('a copy that nobody could read again is not left, since the next call would
     open: () => Promise.reject(new StorageError(to.name, new Error('no answer'))),
   }
   const from = openBlobPlace(places.disk, world)
-  await expect(moveBlobs(database.root, { from, to: unread })).rejects.toThrow('no answer')
+  await expect(moveBlobs(database.root, { from, to: unread, listKnown })).rejects.toThrow('no answer')
   expect(await to.has(id)).toBe(false)
   expect(await move(places.disk, places.s3)).toMatchObject({ moved: 1, there: 0 })
   expect(await (await served(places.s3)).read(id)).toBe('text')
