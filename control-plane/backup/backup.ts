@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { z } from 'zod'
@@ -32,25 +32,31 @@ export interface BackupMade {
  * write waits for; then the bytes of the files that this copy knows are read. They never change, so each is there as the copy knows
  * it, unless it was deleted for good since.
  *
- * The archive is written beside its place and renamed when it is on the disk, so that under its name is a whole one or none.
+ * The archive is written beside its place and gets its name when it is on the disk, so that under its name is a whole one or none. Its
+ * files on the way have names of their own: in containers all backups have the same process id, also one that was killed.
  */
 export async function makeBackup(
   config: BackupConfig,
-  { file, hasKey, world, signal }: { file: string; hasKey: boolean; world: Pick<World, 'now'>; signal: AbortSignal },
+  {
+    file,
+    hasKey,
+    world,
+    signal,
+  }: { file: string; hasKey: boolean; world: Pick<World, 'now' | 'uuid'>; signal: AbortSignal },
 ): Promise<BackupMade> {
   if (dialectOf(config.databaseUrl) === 'postgres') throw new OperatorError(howToDump(config))
   refuseMissing(config.databaseUrl)
   const path = resolve(file)
-  if (existsSync(path)) throw new OperatorError(`${path} is there already. Choose another name for the backup.`)
+  if (existsSync(path)) throw taken(path)
   const folders = foldersOf(config)
   if (!isFolder(dirname(path))) throw new OperatorError(`There is no folder ${dirname(path)} to put the backup in.`)
-  const draft = `${path}.part-${process.pid}`
+  const draft = `${path}.part-${world.uuid()}`
   const copyPath = `${draft}.db`
   try {
     const copy = await copyDatabase(config.databaseUrl, copyPath)
     try {
       const made = await writeArchive(draft, copy, { config, folders, hasKey, at: world.now(), signal })
-      renameSync(draft, path)
+      publish(draft, path)
       await syncFolder(dirname(path))
       return { file: path, sizeBytes: statSync(path).size, ...made }
     } finally {
@@ -59,6 +65,18 @@ export async function makeBackup(
   } finally {
     const copies = ['', '-journal', '-wal', '-shm'].map((end) => `${copyPath}${end}`)
     for (const left of [draft, `${draft}.sums`, ...copies]) rmSync(left, { force: true })
+  }
+}
+
+const taken = (path: string) => new OperatorError(`${path} is there already. Choose another name for the backup.`)
+
+/** Gives the archive its name, which another backup may have taken since. A disk that knows no hard links cannot refuse that. */
+function publish(draft: string, path: string): void {
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw taken(path)
+    renameSync(draft, path)
   }
 }
 

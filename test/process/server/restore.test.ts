@@ -156,9 +156,31 @@ test('a file that went while the backup was made is told from one whose bytes ar
     rmSync(pathOf(config, 'blob_cccccccccccccccc'))
     return 1
   }
-  const made = await makeBackup(config, { file, hasKey: true, world: { now }, signal: new AbortController().signal })
+  const made = await makeBackup(config, {
+    file,
+    hasKey: true,
+    world: { ...realWorld, now },
+    signal: new AbortController().signal,
+  })
   expect(made).toMatchObject({ files: 1, filesGone: 1, filesMissing: 1 })
   expect(await restore(file)).toMatchObject({ files: 1, filesMissing: 2 })
+})
+
+test('of two backups with one name at one moment one is made, also where both have the same process id, as in containers', async () => {
+  const config = configOf('twice')
+  fill(config, ['blob_aaaaaaaaaaaaaaaa'])
+  const folder = join(root, 'twice-backups')
+  mkdirSync(folder)
+  const plan = { file: join(folder, 'b.tar'), hasKey: true, world: realWorld, signal: new AbortController().signal }
+  // What a killed one left, by the names that it had before.
+  writeFileSync(`${plan.file}.part-${process.pid}`, 'half')
+  const ends = await Promise.allSettled([makeBackup(config, plan), makeBackup(config, plan)])
+  expect(ends.map(({ status }) => status).toSorted((a, b) => a.localeCompare(b))).toEqual(['fulfilled', 'rejected'])
+  expect(ends.find(({ status }) => status === 'rejected')).toMatchObject({
+    reason: { message: `${plan.file} is there already. Choose another name for the backup.` },
+  })
+  expect(await restore(plan.file)).toMatchObject({ files: 1, filesMissing: 0 })
+  expect(readdirSync(folder)).toEqual(['b.tar', `b.tar.part-${process.pid}`])
 })
 
 test('while files move, a backup has those of both folders; one of a folder and a bucket is refused', async () => {
