@@ -263,6 +263,29 @@ describe.runIf(boxed.trouble === null)('typed on an empty machine', () => {
     await waitFor(() => server() !== null, 'the server is back', longMs)
     const again = started()
     await waitFor(() => statusOf(again) === 'succeeded', 'a run after the start of the machine', longMs)
+
+    // A copy of the person's own takes the service over, and takes it away with all else, once the backup is whole.
+    machine.lay('ann', boxed.file(first, '.tar.gz'))
+    const own = `svc-${first}-linux-x64`
+    machine.type('ann', `tar -xzf ${own}.tar.gz && ./${own}/install && .local/bin/svc device install-service`)
+    await waitFor(() => pid() !== null, 'the device is back', longMs)
+    const unit = '/home/ann/.config/systemd/user/svc-device.service'
+    expect(box.type(`cat ${unit}`)).toContain('/home/ann/.local/opt/svc/current/')
+    // Where the backup fails nothing is gone, and the device comes back.
+    const closed = '/home/ann/.local/share/svc-device/closed'
+    box.type(`install -m 0600 /dev/null ${closed}`)
+    const failed = machine.try('ann', '.local/bin/svc uninstall --purge --yes')
+    expect([failed.status, failed.stderr]).toEqual([1, expect.stringContaining('cli.no_backup')])
+    machine.type('ann', '.local/bin/svc device connect')
+    await waitFor(() => pid() !== null, 'the device is back', longMs)
+    expect(service()).toMatchObject({ running: true })
+    box.type(`rm ${closed}`)
+    const purged = parsed(machine.type('ann', '.local/bin/svc uninstall --purge --yes'))
+    expect(purged).toMatchObject({ service: true, kept: [] })
+    expect(machine.type('ann', `tar -tzf ${String(purged['backup'])}`)).toContain('/svc-device/device-token\n')
+    for (const gone of [unit, '/home/ann/.local/share/svc-device', '/home/ann/.local/opt/svc'])
+      expect([gone, box.try(`test -e ${gone}`).status]).toEqual([gone, 1])
+    expect(box.try('pgrep -u ann -f device-manager').stdout).toBe('')
   }, 900_000)
 
   test('backup.md', async () => {
