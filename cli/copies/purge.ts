@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readdirSync, realpathSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { configFiles, dataFiles, placeVariables, stateFiles } from '../../shared/lib/places.ts'
 import { CliError } from '../errors/cli-error.ts'
@@ -69,16 +69,18 @@ export function refuseShared(folders: readonly MadeFolder[], kept: readonly stri
 
 /** Removes a folder and what leads to it. One that cannot go, such as the place of a mounted disk, is left empty. */
 export function removeMade({ path, real }: MadeFolder): void {
-  const names = existsSync(real) ? readdirSync(real) : []
-  for (const name of names) rmSync(join(real, name), { recursive: true, force: true })
   try {
-    if (existsSync(real)) rmdirSync(real)
+    // Whatever lies there by now, no link in its place is followed.
+    rmSync(real, { recursive: true, force: true })
   } catch (error) {
-    if (!['EBUSY', 'EACCES', 'EPERM', 'EROFS'].includes(String((error as NodeJS.ErrnoException).code))) throw error
+    if (!isEmptyFolder(real)) throw error
     return
   }
-  if (path !== real) rmSync(path, { recursive: true, force: true })
+  if (path !== real) rmSync(path, { force: true })
 }
+
+const isEmptyFolder = (path: string): boolean =>
+  lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true && readdirSync(path).length === 0
 
 /** By a walk of its own: a recursive `readdir` of Node follows links, out of the folder and in circles. */
 function removeSockets(folder: string): void {
