@@ -30,15 +30,16 @@ interface Move {
   listKnown: (ids: readonly BlobId[]) => Promise<ReadonlyMap<BlobId, KnownBytes>>
 }
 
-const perPage = 200
+/** For each page with something to copy all revisions and bundles are walked once, since no index finds the owner of a blob. */
+const perPage = 2_000
 
 /** The source gave other bytes than were stored. */
 class DamagedError extends Error {}
 
 /**
- * Copies the bytes of all blobs from one place into the other while servers serve: those that are known to be the ones that were stored. It
- * reads each copy again, which has the hash of what was read, or this fails. Nothing is removed from the source. Whatever ends it, it goes on where it was when it is called again: what
- * the target has is passed over, and a place has the whole of a blob or nothing. Fails with `StorageError`.
+ * Copies the bytes of all blobs from one place into the other while servers serve. Bytes that are not those that were stored are not
+ * copied. Each copy is read again, and must have the hash of what was read. Nothing is removed from the source. Whatever ends it, the
+ * next call goes on: what the target has is passed over, and a place has the whole of a blob or nothing. Fails with `StorageError`.
  */
 export async function moveBlobs(root: Knex, { from, to, listKnown }: Move): Promise<MovedFiles> {
   const mark = await findMark(root)
